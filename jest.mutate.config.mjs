@@ -4,7 +4,7 @@ import base from './jest.config.mjs'
 /** @type {import('jest').Config} */
 export default {
   ...base,
-  testMatch: (process.env.MUTATE_TESTS ?? '').split(',').map((file) => `<rootDir>/__tests__/${file}`),
+  testMatch: (process.env.MUTATE_TESTS ?? '').split(',').map((file) => `<rootDir>/__tests__/**/${file}`),
   reporters: ['default'],
   maxWorkers: 1,
   // Many a mutant leaves a promise that never ends.

@@ -40,6 +40,6 @@ export const OPTIONS = {
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],
     // The types behind public names of the same spelling.
-    ...['work/handlers.ts:Handler', 'work/handlers.ts:HandlerContext'],
+    ...['work/handling/handlers.ts:Handler', 'work/handling/handlers.ts:HandlerContext'],
   ],
 }

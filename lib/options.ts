@@ -1,7 +1,8 @@
 import { z } from 'zod'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './clock.js'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './base/clock.js'
+import { ConfigError } from './base/errors.js'
+import type { SubscriptionRecord } from './base/record.js'
 import { ruleFaults } from './entitlement/own-rule.js'
-import { ConfigError } from './errors.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
@@ -17,7 +18,6 @@ import {
   sentences,
   without,
 } from './option-checks.js'
-import type { SubscriptionRecord } from './record.js'
 import { type PostgresStore, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 

@@ -1,33 +1,35 @@
-import { guardedClock } from './clock.js'
+import { type Clock, guardedClock } from './base/clock.js'
+import { storable } from './base/record.js'
+import { answerOf, type DecisionRules } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
-import { grants } from './entitlement/purchase-state.js'
+import { canonicalState, grants } from './entitlement/purchase-state.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry } from './events/registry.js'
 import { createLifecycle } from './lifecycle.js'
-import { createDeliveryReplies } from './operations/delivery-replies.js'
-import { createGauges } from './operations/gauges.js'
-import { createHealthChanges } from './operations/health-changes.js'
-import { createHealthCheck } from './operations/health-check.js'
-import { createIdle } from './operations/idle.js'
-import { createImport } from './operations/import-subscriptions.js'
-import { createOutcomeListeners } from './operations/outcome-listeners.js'
-import { createOverdueWork } from './operations/overdue-work.js'
-import { createReporting } from './operations/reporting.js'
-import { silenceProblems } from './operations/silence.js'
-import { staleAnswers } from './operations/stale-answers.js'
-import { createWebhooksCheck, fingerprintsOf } from './operations/webhooks-check.js'
+import { createDeliveryReplies } from './operations/health/delivery-replies.js'
+import { createGauges } from './operations/health/gauges.js'
+import { createHealthChanges } from './operations/health/health-changes.js'
+import { createHealthCheck } from './operations/health/health-check.js'
+import { createOverdueWork } from './operations/health/overdue-work.js'
+import { silenceProblems, staleAnswers } from './operations/health/silence.js'
+import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
+import { createOutcomeListeners, createReporting } from './operations/reports/reporting.js'
+import { createIdle } from './operations/settled.js'
+import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import { ownerOf } from './store/store-owner.js'
+import type { Retention, Store } from './store/port/store.js'
+import { ownerOf } from './store/port/store-owner.js'
 import { storeFor } from './store-option.js'
 import { untracedTimers } from './telemetry/spans.js'
-import { createTelemetry } from './telemetry/telemetry.js'
-import { createHandlers } from './work/handlers.js'
-import { createIntake } from './work/intake.js'
-import { refusedBusinesses } from './work/refused-businesses.js'
-import { workerFor } from './worker-option.js'
+import { createTelemetry, type Telemetry } from './telemetry/telemetry.js'
+import { createHandlers, type Handlers } from './work/handling/handlers.js'
+import { createPayloads, createPresentAnswer } from './work/handling/payloads.js'
+import { refusedBusinesses } from './work/reading/outcomes.js'
+import { createIntake } from './work/receiving/intake.js'
+import { createWorker } from './work/worker.js'
 
 /**
  * The parts of one marketplace, connected with one another. Several call a part that is created after them: its name
@@ -193,4 +195,77 @@ export function createParts<Custom extends EventDefinitions>(
     lifecycle,
     healthChanges,
   }
+}
+
+/** The worker of a marketplace; undefined when the option `worker` is `false`. */
+export function workerFor(
+  options: ResolvedOptions,
+  parts: {
+    store: Store
+    retention: Retention
+    clock: Clock
+    telemetry: Telemetry
+    platform: ReturnType<typeof createPlatformClient>
+    rules: DecisionRules
+    classify: ReturnType<typeof createClassifier>
+    handlers: Handlers
+    reporting: ReturnType<typeof createReporting>
+    listeners: ReturnType<typeof createOutcomeListeners>
+    intake: Pick<ReturnType<typeof createIntake>, 'otherItems'>
+    marketplace(): unknown
+  },
+) {
+  const { freshness, internals } = options
+  if (!options.worker) return undefined
+  const {
+    store,
+    retention,
+    clock,
+    telemetry,
+    platform,
+    rules,
+    classify,
+    handlers,
+    reporting,
+    listeners,
+    intake,
+  } = parts
+  return createWorker({
+    store,
+    leaseMs: internals.leaseMs,
+    pollMs: internals.pollMs,
+    clock,
+    retention,
+    reading: {
+      read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
+      isWaitingForToken: platform.isWaitingForToken,
+      stateOf: (record) => canonicalState(storable(record.purchase_state)),
+      concurrency: options.reads.concurrency,
+      // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
+      reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+      maxStaleMs: freshness.maxStaleMs,
+      waitMs: freshness.waitMs,
+      onRead(claim, result, conclusion) {
+        reporting.read(claim, result, conclusion)
+        if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
+      },
+    },
+    handling: {
+      handlers,
+      payloadOf: createPayloads(
+        classify,
+        createPresentAnswer({ store, answerOf: (rows) => answerOf(rows, rules, clock.now()) }),
+      ),
+      marketplace: parts.marketplace,
+      ...options.handlers,
+      around: reporting.handling,
+      onHandled: reporting.handled,
+      onDead: listeners.died,
+      onHandlerError(failure, label) {
+        reporting.handlerFailed(failure, label)
+        listeners.failed(failure)
+      },
+    },
+    onError: telemetry.failure,
+  })
 }

@@ -1,12 +1,12 @@
-import { systemClock } from './clock.js'
-import { MarketplaceError } from './errors.js'
-import { createHold } from './hold.js'
-import { REFRESH_ALL_MS } from './operations/refresh-all.js'
+import { systemClock } from './base/clock.js'
+import { MarketplaceError } from './base/errors.js'
+import { createHold } from './lifecycle.js'
+import { REFRESH_ALL_MS } from './operations/subscriptions/refresh-all.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
+import { type RestoreStep, restoreFile } from './sqlite/backup/restore.js'
 import { createSqliteEngine } from './sqlite/engine.js'
-import { type RestoreStep, restoreFile } from './sqlite/restore.js'
+import { ownerOf } from './store/port/store-owner.js'
 import { createSqlStore } from './store/sql-store.js'
-import { ownerOf } from './store/store-owner.js'
 import { sqlitePath } from './store-option.js'
 
 /** What `restoreBackup` has done. */

@@ -1,14 +1,14 @@
 import { z } from 'zod'
-import type { Clock } from './clock.js'
-import { MarketplaceError } from './errors.js'
+import type { Clock } from './base/clock.js'
+import { MarketplaceError } from './base/errors.js'
+import type { Warn } from './base/warnings.js'
 import { count, isObject, sentences } from './option-checks.js'
 import { createPostgresEngine } from './postgres/engine.js'
-import { grantsFor } from './postgres/grants.js'
 import { isPool, type PostgresPool } from './postgres/pool.js'
+import { grantsFor } from './postgres/setup.js'
 import { createSqliteEngine } from './sqlite/engine.js'
+import type { Store } from './store/port/store.js'
 import { createSqlStore } from './store/sql-store.js'
-import type { Store } from './store/store.js'
-import type { Warn } from './warnings.js'
 
 const SQLITE = /^sqlite:(?<path>.+)$/s
 const POSTGRES = /^postgres(?:ql)?:\/\//

@@ -3,7 +3,7 @@
  *
  *   npm run mutate                          the pure modules, each with the tests that cover it
  *   npm run mutate -- lib/entitlement/decide.ts
- *   npm run mutate -- lib/store/group-commit.ts store.test.ts,bodies.test.ts    any module with tests of your choice
+ *   npm run mutate -- lib/store/acceptance.ts store.test.ts,bodies.test.ts    any module with tests of your choice
  */
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -16,53 +16,50 @@ const CONCLUDING = ['failures', 'gone', 'read', 'records', 'refusals'].map(
 const LOOPING = ['lease-loop.test.ts', 'lease-loop-looks.test.ts', 'lease-loop-end.test.ts']
 /** Pure modules and their tests. */
 const PURE = {
-  'lib/backoff.ts': ['backoff.test.ts'],
+  'lib/base/backoff.ts': ['backoff.test.ts'],
   'lib/entitlement/decide.ts': ['decide.test.ts'],
   'lib/entitlement/purchase-state.ts': ['contract.test.ts'],
   'lib/events/classify.ts': ['classify.test.ts', 'event-definitions.test.ts'],
   'lib/events/define-event.ts': ['event-definitions.test.ts'],
   'lib/events/subject.ts': ['event-definitions.test.ts'],
-  'lib/express/accept-header.ts': ['accept-header.test.ts'],
+  'lib/express/reply.ts': ['accept-header.test.ts'],
   'lib/express/delivery-secret.ts': ['delivery-secret.test.ts'],
-  'lib/deadlines.ts': ['deadlines.test.ts'],
-  'lib/health.ts': ['health.test.ts'],
-  'lib/ids.ts': ['ids.test.ts'],
+  'lib/base/deadlines.ts': ['deadlines.test.ts'],
+  'lib/base/health.ts': ['health.test.ts'],
+  'lib/base/ids.ts': ['ids.test.ts'],
   'lib/option-checks.ts': ['options.test.ts'],
   'lib/options.ts': ['options.test.ts'],
-  'lib/platform/error-replies.ts': ['error-replies.test.ts'],
+  'lib/platform/http.ts': ['error-replies.test.ts'],
   'lib/platform/limit.ts': ['limit.test.ts'],
-  'lib/record.ts': ['records.test.ts'],
-  'lib/waiting.ts': ['waiting.test.ts'],
-  'lib/work/compare-records.ts': ['read-rules.test.ts'],
-  'lib/work/conclude-found.ts': CONCLUDING,
-  'lib/work/conclude-gone.ts': CONCLUDING,
-  'lib/work/conclude-not-shown.ts': CONCLUDING,
-  'lib/work/conclude-read.ts': CONCLUDING,
-  'lib/work/conclusion.ts': CONCLUDING,
-  'lib/work/read-outcomes.ts': ['read-outcomes.test.ts'],
-  'lib/work/read-classes.ts': ['read-classes.test.ts'],
-  'lib/work/read-progress.ts': ['read-rules.test.ts'],
-  'lib/work/read-schedule.ts': ['read-rules.test.ts', 'conclude-failures.test.ts'],
-  'lib/work/requested-reads.ts': ['requested-reads.test.ts'],
+  'lib/base/record.ts': ['records.test.ts'],
+  'lib/base/waiting.ts': ['waiting.test.ts'],
+  'lib/work/reading/facts.ts': CONCLUDING,
+  'lib/work/reading/conclude-found.ts': CONCLUDING,
+  'lib/work/reading/conclude-gone.ts': CONCLUDING,
+  'lib/work/reading/conclude-not-shown.ts': CONCLUDING,
+  'lib/work/reading/conclude-read.ts': CONCLUDING,
+  'lib/work/reading/outcomes.ts': ['read-outcomes.test.ts'],
+  'lib/work/reading/read-classes.ts': ['read-classes.test.ts'],
+  'lib/work/reading/schedule.ts': ['conclude-failures.test.ts', 'read-rules.test.ts'],
+  'lib/work/receiving/requested-reads.ts': ['requested-reads.test.ts'],
 }
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
 const OTHERS = {
-  'lib/batches.ts': ['batches.test.ts'],
+  'lib/base/batches.ts': ['batches.test.ts'],
   'lib/entitlement/decision-cache.ts': ['decision-cache.test.ts'],
   'lib/entitlement/load-decision.ts': ['load-decision.test.ts', 'wait-for-read.test.ts'],
-  'lib/postgres/listener.ts': ['listener.test.ts'],
-  'lib/sqlite/checkpoints.ts': ['checkpoints.test.ts'],
-  'lib/slices.ts': ['slices.test.ts'],
+  'lib/postgres/notifications.ts': ['listener.test.ts'],
+  'lib/sqlite/file/checkpoints.ts': ['checkpoints.test.ts'],
+  'lib/base/slices.ts': ['slices.test.ts'],
   'lib/sqlite/mutex.ts': ['mutex.test.ts'],
-  'lib/sqlite/wal.ts': ['wal.test.ts', 'sqlite-syncs.test.ts'],
-  'lib/store/group-commit.ts': ['group-commit.test.ts'],
-  'lib/work/call-handler.ts': ['call-handler.test.ts'],
-  'lib/work/lease.ts': ['lease.test.ts', 'lease-loop.test.ts'],
-  'lib/work/lease-loop.ts': LOOPING,
-  'lib/work/look-times.ts': LOOPING,
-  'lib/work/running-items.ts': LOOPING,
-  'lib/work/refresh-subscription.ts': ['refresh-subscription.test.ts'],
-  'lib/work/slots.ts': ['slots.test.ts'],
+  'lib/sqlite/file/wal.ts': ['wal.test.ts', 'sqlite-syncs.test.ts'],
+  'lib/store/acceptance.ts': ['group-commit.test.ts'],
+  'lib/work/handling/call-handler.ts': ['call-handler.test.ts'],
+  'lib/work/leases/lease.ts': ['lease-loop.test.ts', 'lease.test.ts'],
+  'lib/work/leases/lease-loop.ts': LOOPING,
+  'lib/work/leases/look-times.ts': LOOPING,
+  'lib/work/reading/refresh-subscription.ts': ['refresh-subscription.test.ts'],
+  'lib/work/leases/slots.ts': ['slots.test.ts'],
 }
 /** The share of mutants that the tests of a pure module must detect. */
 const AIM = 90

@@ -3,7 +3,7 @@
  *
  *   npm run test:nodes                                        the whole suite on 20, 22, 24 and the newest
  *   npm run test:nodes -- 22,26                               on these
- *   npm run test:nodes -- 24 __tests__/store.test.ts          only these files; jest gets all further arguments
+ *   npm run test:nodes -- 24 __tests__/store/store.test.ts          only these files; jest gets all further arguments
  */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'

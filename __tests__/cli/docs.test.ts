@@ -2,10 +2,10 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { Command } from 'commander'
-import { KEYS } from '../../lib/cli/dev-keys.js'
-import { EXIT_CODES } from '../../lib/cli/exit-codes.js'
+import { KEYS } from '../../lib/cli/dev/keys.js'
 import { createProgram } from '../../lib/cli/program.js'
-import { SETTINGS } from '../../lib/cli/settings.js'
+import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
+import { SETTINGS } from '../../lib/cli/terminal/settings.js'
 import { PAGES } from '../support/docs/pages.js'
 
 const DOCS = readFileSync(join(__dirname, '..', '..', 'docs', 'command-line.md'), 'utf8')

@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import type { ImportSummary } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/browser.js'
 import { mountConsole } from '../support/console.js'

@@ -1,9 +1,14 @@
 import { describe, expect, it } from '@jest/globals'
-import { createActionTokens } from '../../lib/console/action-token.js'
-import { HEADLINES } from '../../lib/console/headlines.js'
-import { jsonWithoutSecrets, MASK, maskedRecord, shapeOf, withoutValues } from '../../lib/console/masking.js'
-import { createRateLimit } from '../../lib/console/rate-limit.js'
-import { searchTerms } from '../../lib/console/search-terms.js'
+import { createActionTokens, createRateLimit } from '../../lib/console/server/access.js'
+import { HEADLINES } from '../../lib/console/server/business.js'
+import {
+  jsonWithoutSecrets,
+  MASK,
+  maskedRecord,
+  shapeOf,
+  withoutValues,
+} from '../../lib/console/server/masking.js'
+import { searchTerms } from '../../lib/console/server/search-terms.js'
 import { REASONS } from '../../lib/index.js'
 
 const ID = '427e4b4e-7226-46fc-b413-be288e4fa468'

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { readOptions } from '../../lib/options.js'
-import { VERIFY_DELAYS_MS } from '../../lib/work/read-schedule.js'
+import { VERIFY_DELAYS_MS } from '../../lib/work/reading/schedule.js'
 import { names, page, tableWith } from '../support/docs/pages.js'
 
 const LIB = join(__dirname, '..', '..', 'lib')

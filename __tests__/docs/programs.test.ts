@@ -1,5 +1,5 @@
 import { afterAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project } from '../installed-package.js'
+import { createProject, type Project } from '../package/installed-package.js'
 import { PAGES, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV } from '../support/docs/prelude.js'
 

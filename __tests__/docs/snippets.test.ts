@@ -4,7 +4,7 @@ import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project, type Result } from '../installed-package.js'
+import { createProject, type Project, type Result } from '../package/installed-package.js'
 import { PAGES, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelude.js'
 

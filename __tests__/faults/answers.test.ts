@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { MINUTE } from '../../lib/clock.js'
+import { MINUTE } from '../../lib/base/clock.js'
 import { eventOf } from '../support/events.js'
 import { jumpingClock } from '../support/jumping-clock.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/scene.js'

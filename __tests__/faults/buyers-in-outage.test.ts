@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { HOUR, MINUTE } from '../../lib/clock.js'
+import { HOUR, MINUTE } from '../../lib/base/clock.js'
 import { type Businesses, createBusinesses, type Service } from '../support/many-businesses.js'
 
 jest.setTimeout(300_000)

@@ -1,7 +1,7 @@
 import '../support/failing-disk.js'
 import { join } from 'node:path'
 import { afterEach, expect, it } from '@jest/globals'
-import { MINUTE } from '../../lib/clock.js'
+import { MINUTE } from '../../lib/base/clock.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { EVERY_TOPIC, handling } from '../support/conformance/lab.js'
 import { eventOf } from '../support/events.js'

@@ -1,7 +1,7 @@
 import { createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { CERTIFICATE, KEY } from '../support/certificate.js'
 import { onCleanUp } from '../support/clean-up.js'

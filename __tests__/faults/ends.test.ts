@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../lib/base/clock.js'
 import { type Businesses, createBusinesses } from '../support/many-businesses.js'
 
 jest.setTimeout(120_000)

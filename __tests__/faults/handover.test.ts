@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE } from '../../lib/clock.js'
+import { HOUR, MINUTE } from '../../lib/base/clock.js'
 import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'
 import { eventOf } from '../support/events.js'

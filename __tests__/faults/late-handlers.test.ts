@@ -1,5 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import { DAY, MINUTE } from '../../lib/clock.js'
+import { DAY, MINUTE } from '../../lib/base/clock.js'
 import type { EventName, HandlerFailure, Marketplace } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../support/engines.js'

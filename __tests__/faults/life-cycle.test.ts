@@ -1,6 +1,6 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { type Clock, systemClock } from '../../lib/clock.js'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { DAY, HOUR, MINUTE, SECOND } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../lib/base/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
 import { internals } from '../support/internals.js'

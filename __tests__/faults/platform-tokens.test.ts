@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE, SECOND } from '../../lib/clock.js'
+import { HOUR, MINUTE, SECOND } from '../../lib/base/clock.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { internals } from '../support/internals.js'

@@ -1,7 +1,7 @@
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'

@@ -1,6 +1,6 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
-import type { Query } from '../../lib/store/sql.js'
-import { COUNTED_UP_TO, type Store } from '../../lib/store/store.js'
+import { COUNTED_UP_TO, type Store } from '../../lib/store/port/store.js'
+import type { Query } from '../../lib/store/sql/sql.js'
 import { forWholeFile } from '../support/clean-up.js'
 import {
   DONE,

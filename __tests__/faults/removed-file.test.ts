@@ -9,7 +9,7 @@ import {
 } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { rememberPlace } from '../../lib/sqlite/place.js'
+import { rememberPlace } from '../../lib/sqlite/file/place.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { eventOf, notice } from '../support/events.js'
 import { createScene, openMarketplace, type Scene } from '../support/scene.js'

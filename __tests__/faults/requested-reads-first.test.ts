@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/clock.js'
-import type { Store } from '../../lib/store/store.js'
+import { systemClock } from '../../lib/base/clock.js'
+import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { ENGINE_NAMES, ENGINES } from '../support/engines.js'
 import { eventOf } from '../support/events.js'

@@ -3,7 +3,7 @@ import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import { sql } from '../../lib/store/sql.js'
+import { sql } from '../../lib/store/sql/sql.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
 import { disk } from '../support/failing-disk.js'

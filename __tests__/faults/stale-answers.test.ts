@@ -1,6 +1,6 @@
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
-import { DAY, HOUR, SECOND } from '../../lib/clock.js'
+import { DAY, HOUR, SECOND } from '../../lib/base/clock.js'
 import type { Marketplace } from '../../lib/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines.js'

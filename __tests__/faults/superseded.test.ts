@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals'
-import { MINUTE, SECOND, systemClock } from '../../lib/clock.js'
+import { MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import { useEngine } from '../support/engines.js'
 import { createScene } from '../support/scene.js'

@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals'
-import { HOUR, MINUTE } from '../../lib/clock.js'
+import { HOUR, MINUTE } from '../../lib/base/clock.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { internals } from '../support/internals.js'
 import { createReceiverLives } from '../support/receiver-lives.js'

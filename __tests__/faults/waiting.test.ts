@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { describe, expect, it } from '@jest/globals'
-import { SECOND } from '../../lib/clock.js'
+import { SECOND } from '../../lib/base/clock.js'
 import type { Marketplace } from '../../lib/index.js'
 import { internals } from '../support/internals.js'
 import { jumpingClock } from '../support/jumping-clock.js'

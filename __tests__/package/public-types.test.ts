@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { requireBuild } from '../installed-package.js'
+import { requireBuild } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
 const BUILT = join(ROOT, 'dist', 'esm')

@@ -3,8 +3,8 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync } from 'node:f
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { VERSION } from '../../lib/version.js'
-import { packInto } from '../installed-package.js'
+import { VERSION } from '../../lib/base/version.js'
+import { packInto } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

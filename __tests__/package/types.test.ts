@@ -1,7 +1,7 @@
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project } from '../installed-package.js'
 import { faultsOf, type Resolution } from '../types/compile.js'
+import { createProject, type Project } from './installed-package.js'
 
 /** `npm run test:types` also tests every version between the two. */
 const OLDEST = join(dirname(require.resolve('oldest-typescript')), 'node_modules', 'typescript')

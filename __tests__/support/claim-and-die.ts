@@ -1,8 +1,8 @@
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import { EVERY_EVENT } from '../../lib/store/port/store.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import { EVERY_EVENT } from '../../lib/store/store.js'
 import { claimOne } from './conformance/lab.js'
 
 /** Leases everything that is due in the given database, and is killed while it holds the leases. */

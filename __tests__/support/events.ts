@@ -1,4 +1,4 @@
-import type { NewEvent } from '../../lib/store/store.js'
+import type { NewEvent } from '../../lib/store/port/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { eventOf as eventOfStore } from './conformance/lab.js'
 import { OUR_ITEM } from './settings.js'

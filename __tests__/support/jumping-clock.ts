@@ -1,4 +1,4 @@
-import { type Clock, systemClock } from '../../lib/clock.js'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 
 /**
  * The system's clock with offsets: `jump` moves it as if time had passed; `leap` moves only the wall clock, as when a

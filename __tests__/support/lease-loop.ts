@@ -1,5 +1,5 @@
-import { SECOND } from '../../lib/clock.js'
-import { createLeaseLoop } from '../../lib/work/lease-loop.js'
+import { SECOND } from '../../lib/base/clock.js'
+import { createLeaseLoop } from '../../lib/work/leases/lease-loop.js'
 import { gate } from './until.js'
 import { createVirtualClock } from './virtual-clock.js'
 

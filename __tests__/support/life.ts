@@ -1,5 +1,5 @@
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
-import type { Store } from '../../lib/store/store.js'
+import type { Store } from '../../lib/store/port/store.js'
 import { storeOption } from './store-option.js'
 import type { VirtualClock } from './virtual-clock.js'
 

@@ -1,4 +1,4 @@
-import { DAY, HOUR, MINUTE } from '../../lib/clock.js'
+import { DAY, HOUR, MINUTE } from '../../lib/base/clock.js'
 import type { Marketplace, MarketplaceOptions, PurchaseChange } from '../../lib/index.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'

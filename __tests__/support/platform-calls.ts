@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
 import { afterEach } from '@jest/globals'
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import { createPlatformClient } from '../../lib/platform/client.js'
 
 const cleanUps: (() => unknown)[] = []

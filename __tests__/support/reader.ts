@@ -1,10 +1,15 @@
-import { HOUR } from '../../lib/clock.js'
+import { HOUR } from '../../lib/base/clock.js'
+import type { SubscriptionRecord } from '../../lib/base/record.js'
 import type { ReadResult } from '../../lib/platform/read-result.js'
-import type { SubscriptionRecord } from '../../lib/record.js'
-import type { ReadClaim } from '../../lib/store/store.js'
-import { concludeRead } from '../../lib/work/conclude-read.js'
-import { type ConcludeEnvironment, type Conclusion, type Move, readFacts } from '../../lib/work/conclusion.js'
-import { evidenceOfEnd } from '../../lib/work/end-evidence.js'
+import type { ReadClaim } from '../../lib/store/port/store.js'
+import { concludeRead } from '../../lib/work/reading/conclude-read.js'
+import { evidenceOfEnd } from '../../lib/work/reading/end-evidence.js'
+import {
+  type ConcludeEnvironment,
+  type Conclusion,
+  type Move,
+  readFacts,
+} from '../../lib/work/reading/facts.js'
 
 export function record(purchase_state: string, updated: number): SubscriptionRecord {
   const updated_at = `2026-01-01T00:00:0${updated}.000Z`

@@ -1,7 +1,7 @@
 import type { MarketplaceOptions, PurchaseChange } from '../../lib/index.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import type { Store } from '../../lib/store/port/store.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import type { Store } from '../../lib/store/store.js'
 import { createFailingPlatform } from './failing-platform.js'
 import { createCalls, createLife } from './life.js'
 import { createVirtualClock } from './virtual-clock.js'

@@ -4,7 +4,7 @@
  */
 import { execFileSync } from 'node:child_process'
 import { openSync, readdirSync, readlinkSync, statSync, writeSync } from 'node:fs'
-import { systemClock } from '../../lib/clock.js'
+import { systemClock } from '../../lib/base/clock.js'
 import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'

@@ -1,4 +1,4 @@
-import type { Query } from '../../lib/store/sql.js'
+import type { Query } from '../../lib/store/sql/sql.js'
 import { openStoreWithSql } from './store-with-sql.js'
 
 /** A step of a plan of SQLite. The steps of a sub-select have the number of its step as `parent`. */

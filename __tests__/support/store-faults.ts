@@ -1,5 +1,5 @@
-import { MarketplaceError } from '../../lib/errors.js'
-import type { Store } from '../../lib/store/store.js'
+import { MarketplaceError } from '../../lib/base/errors.js'
+import type { Store } from '../../lib/store/port/store.js'
 import { cannot } from '../../lib/testing/cannot.js'
 import { seeded } from '../../lib/testing/random.js'
 

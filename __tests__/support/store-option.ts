@@ -1,4 +1,4 @@
-import type { Store } from '../../lib/store/store.js'
+import type { Store } from '../../lib/store/port/store.js'
 import { CREATE_STORE, type PostgresStore } from '../../lib/store-option.js'
 
 /** A store of the test as a value of the option `store`: one with faults, of a simulated process, or with SQL beside it. */

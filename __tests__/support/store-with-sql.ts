@@ -1,11 +1,11 @@
-import { type Clock, systemClock } from '../../lib/clock.js'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { createPostgresEngine } from '../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import type { Engine } from '../../lib/store/engine.js'
-import { type Connection, type Query, sql } from '../../lib/store/sql.js'
+import type { Store } from '../../lib/store/port/store.js'
+import type { Engine } from '../../lib/store/sql/engine.js'
+import { type Connection, type Query, sql } from '../../lib/store/sql/sql.js'
+import { run } from '../../lib/store/sql/writes.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
-import type { Store } from '../../lib/store/store.js'
-import { run } from '../../lib/store/writes.js'
 import { onCleanUp } from './clean-up.js'
 
 export interface StoreWithSql {

@@ -1,4 +1,4 @@
-import { type Clock, MINUTE, SECOND } from '../../lib/clock.js'
+import { type Clock, MINUTE, SECOND } from '../../lib/base/clock.js'
 
 /** After an event that a caller attends, a jump is at most this part of the time since. So retries are late by that. */
 const ATTENTIVE_PART = 0.2

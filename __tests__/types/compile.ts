@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Project } from '../installed-package.js'
+import type { Project } from '../package/installed-package.js'
 
 /**
  * The ways in which a consumer finds modules, with the files that it writes: ES modules, CommonJS, or the input of a

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project } from '../installed-package.js'
+import { createProject, type Project } from '../package/installed-package.js'
 import { faultsOf, RESOLUTIONS, type Resolution } from './compile.js'
 
 /**

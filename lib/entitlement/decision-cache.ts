@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, createAgingTime, SECOND } from '../clock.js'
+import { type Clock, createAgingTime, SECOND } from '../base/clock.js'
 import { type Decision, decisionWithout } from './decide.js'
 import { firstStaleInMs } from './items.js'
 

@@ -1,4 +1,4 @@
-import { identifierOf } from '../record.js'
+import { identifierOf } from '../base/record.js'
 import {
   byWeight,
   type Decision,

@@ -1,8 +1,8 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, SECOND } from '../clock.js'
-import { isBehindOthers } from '../store/read-first.js'
-import { MAX_READ_INTERVAL_MS, type Store, type Subscription } from '../store/store.js'
-import { createRecheck } from '../waiting.js'
+import { type Clock, SECOND } from '../base/clock.js'
+import { createRecheck } from '../base/waiting.js'
+import { MAX_READ_INTERVAL_MS, type Store, type Subscription } from '../store/port/store.js'
+import { isBehindOthers } from '../store/subscriptions/claims.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
 

@@ -1,7 +1,7 @@
 import { types } from 'node:util'
-import { type Clock, DAY } from '../clock.js'
-import { type HealthProblem, problemOf } from '../health.js'
-import type { SubscriptionRecord } from '../record.js'
+import { type Clock, DAY } from '../base/clock.js'
+import { type HealthProblem, problemOf } from '../base/health.js'
+import type { SubscriptionRecord } from '../base/record.js'
 
 /** The answer of `entitledWhen` about a record, or why it gave none. */
 export type RuleAnswer = boolean | { failure: string }

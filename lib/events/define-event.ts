@@ -1,4 +1,4 @@
-import { TOKEN_KINDS, type TokenKind } from '../token-kinds.js'
+import { TOKEN_KINDS, type TokenKind } from '../base/envelope.js'
 import type { Subject } from './subject.js'
 
 /** A schema: of zod, or any other object with such a `safeParse`. */

@@ -1,5 +1,5 @@
-import { ConfigError, MarketplaceError } from '../errors.js'
-import { announcedRecord } from '../record.js'
+import { ConfigError, MarketplaceError } from '../base/errors.js'
+import { announcedRecord } from '../base/record.js'
 import { definitionFaults, type EventDefinitions } from './define-event.js'
 import { application, appSubscription, notice, noticeOrRecord } from './schemas.js'
 import { installSubject, noticeSubject, recordSubject } from './subject.js'

@@ -5,7 +5,7 @@ import {
   identifier,
   identifierOf,
   optionalIdentifier,
-} from '../record.js'
+} from '../base/record.js'
 
 /**
  * The schemas of `data`, one for each shape of the interface document. Only the identifiers of the subscription and the

@@ -1,4 +1,4 @@
-import { type AnnouncedRecord, identifierOf } from '../record.js'
+import { type AnnouncedRecord, identifierOf } from '../base/record.js'
 
 /** Which subscription, business and app an event concerns, in one shape for all events. */
 export interface Subject {

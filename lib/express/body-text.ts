@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer'
-import { type ErrorCode, MarketplaceError } from '../errors.js'
+import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 
 /** The bytes of a body as text without a byte order mark. Throws `body_not_utf8`. */
 export function decode(bytes: Buffer): string {

@@ -1,8 +1,8 @@
 import type { IncomingMessage } from 'node:http'
 import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
-import type { Clock } from '../clock.js'
-import { createDeadlines } from '../deadlines.js'
+import type { Clock } from '../base/clock.js'
+import { createDeadlines } from '../base/deadlines.js'
 import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
 import { decode, tooLarge, unreadable } from './body-text.js'
 

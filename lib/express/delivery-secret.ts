@@ -1,5 +1,5 @@
 import { timingSafeEqual } from 'node:crypto'
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError } from '../base/errors.js'
 
 /**
  * The delivery secret is the last part of the address that the platform delivers to. The interface document defines no
@@ -113,4 +113,12 @@ function surprises(secret: string): number {
     const before = rest[i - 1]
     return before === undefined || (before !== char && !BOTH_WAYS.some((row) => row.includes(before + char)))
   }).length
+}
+
+/**
+ * Returns the index of a delivery secret in the list; 0 for an unknown one. Only for candidates that `createSecretCheck`
+ * has accepted: their sender knows one secret, and the time of this lookup reveals no other.
+ */
+export function createWhichSecret(secrets: readonly string[]): (candidate: string) => number {
+  return (candidate) => (secrets.length === 1 ? 0 : Math.max(0, secrets.indexOf(candidate)))
 }

@@ -1,5 +1,5 @@
-import type { Envelope, Receipt } from '../envelope.js'
-import { MarketplaceError } from '../errors.js'
+import type { Envelope, Receipt } from '../base/envelope.js'
+import { MarketplaceError } from '../base/errors.js'
 import type { Body } from './body-read-before.js'
 
 /** The most envelopes in an array. A longer array is a single unrecognised envelope. */

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http'
 import type { BodyRequest } from './body-read-before.js'
-import { pathOf, segmentAt } from './request-path.js'
+import { createListener, type ListenerOptions, pathOf, segmentAt } from './listener.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
 /** A request handler of Express 4 and 5, by shape. */
@@ -19,5 +19,19 @@ export function createReceiver(options: ReceiverOptions): Middleware {
 
   return function receiveDelivery(req, res, _next) {
     takeDelivery(req, res, segmentAt(pathOf(req.url), 0))
+  }
+}
+
+/** The two entrances for deliveries: middleware inside a framework, and a listener in front of it. */
+export function createDoors(
+  options: ReceiverOptions & {
+    /** Called with the error that `otherwise` threw or rejected with. */
+    onOtherwiseError?: (error: unknown) => void
+  },
+) {
+  const { onOtherwiseError, ...receiver } = options
+  return {
+    router: createReceiver(receiver),
+    listener: (where: ListenerOptions) => createListener({ ...receiver, onError: onOtherwiseError }, where),
   }
 }

@@ -1,7 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { ERROR_CODES } from '../errors.js'
-import { prefersHtml } from './accept-header.js'
-import { errorHeaders, reply, replyProblem } from './reply.js'
+import { ERROR_CODES } from '../base/errors.js'
+import { errorHeaders, prefersHtml, reply, replyProblem } from './reply.js'
 
 /** Why a visitor gets no access, as far as the visitor may know. */
 export type Denial = keyof typeof SENTENCES

@@ -1,6 +1,6 @@
+import { MarketplaceError, messageOf } from '../base/errors.js'
+import { identifierOf } from '../base/record.js'
 import { type ItemOptions, isOneOfTheApps, itemsOf, type PurchasableUids } from '../entitlement/items.js'
-import { MarketplaceError, messageOf } from '../errors.js'
-import { identifierOf } from '../record.js'
 import { cutOff } from './reply.js'
 import { replyDenied } from './reply-denied.js'
 

@@ -1,5 +1,5 @@
-import { MarketplaceError } from '../errors.js'
-import type { Store } from '../store/store.js'
+import { MarketplaceError } from '../base/errors.js'
+import type { Store } from '../store/port/store.js'
 
 /** Copies the database into a new file. */
 export function createBackup({ store }: { store: Pick<Store, 'backup'> }) {

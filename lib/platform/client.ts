@@ -1,14 +1,12 @@
-import type { Clock } from '../clock.js'
-import { type ErrorCode, MarketplaceError } from '../errors.js'
-import { orAborted } from '../waiting.js'
-import { createFetchToken } from './fetch-token.js'
+import type { Clock } from '../base/clock.js'
+import { type ErrorCode, MarketplaceError } from '../base/errors.js'
+import { orAborted } from '../base/waiting.js'
 import { createHttp, type HttpReply } from './http.js'
 import { createLimit } from './limit.js'
 import { platformUrl } from './platform-url.js'
-import { failureIn, ReadFailure, type ReadResult } from './read-result.js'
-import { recordIn } from './record-in-reply.js'
+import { failureIn, ReadFailure, type ReadResult, recordIn } from './read-result.js'
 import { createRegisterWebhook } from './register-webhook.js'
-import { createTokens } from './tokens.js'
+import { createFetchToken, createTokens } from './tokens.js'
 
 export interface PlatformOptions {
   baseUrl: string

@@ -1,4 +1,4 @@
-import { createLine } from '../line.js'
+import { createLine } from '../base/line.js'
 
 /** Runs at most `concurrency` calls at once. The others wait in order, and reject when their signal aborts. */
 export function createLimit(concurrency: number) {

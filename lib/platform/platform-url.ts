@@ -1,4 +1,4 @@
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError } from '../base/errors.js'
 
 /** The URL of `path` below the address `base`. Throws `config_invalid` for an address that is not an absolute URL. */
 export function platformUrl(base: string, path: string, query: Record<string, string> = {}): URL {

@@ -1,8 +1,7 @@
-import { retryAfterMs } from '../backoff.js'
-import type { ErrorCode } from '../errors.js'
-import type { SubscriptionRecord } from '../record.js'
-import { isError, isObject } from './error-replies.js'
-import type { HttpReply } from './http.js'
+import { retryAfterMs } from '../base/backoff.js'
+import type { ErrorCode } from '../base/errors.js'
+import { identifierOf, parseRecord, type SubscriptionRecord, updatedAtMs } from '../base/record.js'
+import { type HttpReply, isError, isObject } from './http.js'
 
 /** The result of reading a subscription. A value, not an exception, because the caller acts on each kind. */
 export type ReadResult =
@@ -50,4 +49,44 @@ export function failureIn(
   if (!isObject(reply.json)) return { kind: 'outage', code: 'platform_reply_invalid' }
   // An error sent with 200 is an answer about this business too. If all get it, the comparison with the others shows that.
   return isError(reply) ? { kind: 'refused', code: 'platform_refused', status } : undefined
+}
+
+/** The requested record of a good reply: matched by uid, never by position. Of several, the one updated last. */
+export function recordIn(
+  { json }: HttpReply,
+  { subscriptionUid, businessUid }: { subscriptionUid: string; businessUid: string },
+): ReadResult {
+  const { data } = json as Record<string, unknown>
+  const list = isObject(data) ? data.subscriptions : undefined
+  if (!Array.isArray(list)) return { kind: 'outage', code: 'platform_reply_invalid' }
+  const matching = list.filter((each) => isObject(each) && identifierOf(each.uid) === subscriptionUid)
+  if (matching.length === 0) return { kind: 'missing' }
+  const records = matching.map(parseRecord).filter((record) => record !== undefined)
+  if (records.length === 0) return { kind: 'outage', code: 'platform_reply_invalid' }
+  const own = records.filter((record) => record.business_uid === businessUid)
+  if (own.length === 0) {
+    const [first, ...others] = new Set(records.map((record) => record.business_uid))
+    const owner = first !== undefined && others.length === 0 ? { recordBusinessUid: first } : {}
+    return { kind: 'refused', code: 'platform_record_mismatch', ...owner }
+  }
+  const newest = own.reduce((last, record) =>
+    (updatedAtMs(record) || 0) > (updatedAtMs(last) || 0) ? record : last,
+  )
+  if (isDeeperThan(newest, MAX_RECORD_DEPTH)) return { kind: 'outage', code: 'platform_reply_invalid' }
+  return { kind: 'found', record: newest }
+}
+
+/**
+ * `JSON.parse` takes 500,000 levels, but `JSON.stringify` fails from about 5,000: a deeper record could not be
+ * stored.
+ */
+const MAX_RECORD_DEPTH = 500
+
+function isDeeperThan(value: unknown, levels: number): boolean {
+  let level = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > levels) return true
+    level = level.flatMap((each) => (typeof each === 'object' && each !== null ? Object.values(each) : []))
+  }
+  return false
 }

@@ -1,7 +1,6 @@
-import { type ErrorCode, MarketplaceError } from '../errors.js'
-import type { TokenKind } from '../token-kinds.js'
-import { errorText, isError } from './error-replies.js'
-import type { Http, HttpReply } from './http.js'
+import type { TokenKind } from '../base/envelope.js'
+import { type ErrorCode, MarketplaceError } from '../base/errors.js'
+import { errorText, type Http, type HttpReply, isError } from './http.js'
 import { isHeaderSafe, type Token } from './token.js'
 
 /** The result of a registration. `exists`: the target was already registered for this event, which is a success too. */

@@ -1,5 +1,5 @@
-import { MarketplaceError } from '../errors.js'
-import type { TokenKind } from '../token-kinds.js'
+import type { TokenKind } from '../base/envelope.js'
+import { MarketplaceError } from '../base/errors.js'
 
 /** A token and its kind. Logs never show the value: it is neither enumerable nor part of JSON. */
 export interface Token<Kind extends TokenKind = TokenKind> {

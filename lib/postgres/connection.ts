@@ -1,5 +1,5 @@
-import { type Clock, SECOND } from '../clock.js'
-import { withDeadline } from '../waiting.js'
+import { type Clock, SECOND } from '../base/clock.js'
+import { withDeadline } from '../base/waiting.js'
 import { endsConnection, hasLostStatement } from './errors.js'
 
 /** A connection of a pool of `pg`, by shape. */

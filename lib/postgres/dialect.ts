@@ -1,5 +1,5 @@
-import type { Columns, Dialect } from '../store/dialect.js'
-import { sql } from '../store/sql.js'
+import type { Columns, Dialect } from '../store/sql/dialect.js'
+import { sql } from '../store/sql/sql.js'
 import { placeholder } from './transactions.js'
 
 /** PostgreSQL's SQL. Its time is the server's. */

@@ -1,7 +1,7 @@
-import { type Clock, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
-import { createLine } from '../line.js'
-import { withDeadline } from '../waiting.js'
+import { type Clock, SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
+import { createLine } from '../base/line.js'
+import { withDeadline } from '../base/waiting.js'
 import {
   createLoans,
   type Loan,
@@ -9,7 +9,7 @@ import {
   type PostgresClient,
   type PostgresConnection,
 } from './connection.js'
-import { catchParserErrors, type PgReader } from './parser-errors.js'
+import { catchParserErrors, type PgReader } from './errors.js'
 
 /**
  * A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. With `pipeline: true`

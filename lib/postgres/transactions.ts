@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Connection, Query } from '../store/sql.js'
+import type { Connection, Query } from '../store/sql/sql.js'
 import { type PostgresConnection, STATEMENT_MS } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'

@@ -1,5 +1,5 @@
-import type { Dialect } from '../store/dialect.js'
-import { sql } from '../store/sql.js'
+import type { Dialect } from '../store/sql/dialect.js'
+import { sql } from '../store/sql/sql.js'
 import type { StoreTime } from './time.js'
 import { givenRow, queriesOf, timesOf } from './writes.js'
 

@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { MarketplaceError, messageOf } from '../errors.js'
+import { MarketplaceError, messageOf } from '../base/errors.js'
 
 /** The SQLite library of this process. */
 export interface SqliteLibrary {

@@ -1,8 +1,8 @@
 import { readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Clock } from '../clock.js'
-import { MarketplaceError, messageOf } from '../errors.js'
-import { sleep } from '../waiting.js'
+import type { Clock } from '../base/clock.js'
+import { MarketplaceError, messageOf } from '../base/errors.js'
+import { sleep } from '../base/waiting.js'
 
 /** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop continues. */
 export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs'
-import { type Clock, LEAP_MS, MINUTE } from '../clock.js'
+import { type Clock, LEAP_MS, MINUTE } from '../base/clock.js'
 import type { SqliteConnection } from './drivers.js'
 
 /** The two times of a SQLite store, in milliseconds; see `startTime`. */

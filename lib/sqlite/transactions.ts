@@ -1,5 +1,5 @@
-import type { Clock } from '../clock.js'
-import type { Connection } from '../store/sql.js'
+import type { Clock } from '../base/clock.js'
+import type { Connection } from '../store/sql/sql.js'
 import { placeholder } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { retryWhileBusy } from './errors.js'

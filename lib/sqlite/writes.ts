@@ -1,5 +1,5 @@
-import type { Given, Write } from '../store/dialect.js'
-import { type Query, sql } from '../store/sql.js'
+import type { Given, Write } from '../store/sql/dialect.js'
+import { type Query, sql } from '../store/sql/sql.js'
 import type { SqliteConnection } from './drivers.js'
 import type { StoreTime } from './time.js'
 

@@ -1,5 +1,5 @@
-import type { Engine } from './engine.js'
-import type { Hint } from './store.js'
+import type { Hint } from './port/store.js'
+import type { Engine } from './sql/engine.js'
 
 /** Passes hints of commits to the listeners of this process and, through the engine, to other processes. */
 export function createHints(engine: Pick<Engine, 'announce'>) {

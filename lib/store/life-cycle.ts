@@ -1,7 +1,10 @@
-import { MarketplaceError } from '../errors.js'
-import type { Store } from './store.js'
-import { asStoreError } from './store-error.js'
-import type { StoreOwner } from './store-owner.js'
+import { MarketplaceError } from '../base/errors.js'
+import type { createOwnership } from './ownership.js'
+import type { Store } from './port/store.js'
+import type { StoreOwner } from './port/store-owner.js'
+import type { Engine } from './sql/engine.js'
+import { asStoreError } from './sql/store-error.js'
+import type { WriteHealth } from './write-health.js'
 
 /** Opens and closes a store, and lets calls run only between the two. docs/states.md has its states. */
 export function createLifeCycle(options: {
@@ -82,3 +85,37 @@ export function createLifeCycle(options: {
 }
 
 export type LifeCycle = ReturnType<typeof createLifeCycle>
+
+/** The transactions of all calls of the store: while it is open, and only if it belongs to this app. */
+export function createTransactions(options: {
+  engine: Pick<Engine, 'read' | 'write'>
+  ownership: Pick<ReturnType<typeof createOwnership>, 'check'>
+  health: Pick<WriteHealth, 'watch'>
+  whileOpen: LifeCycle['whileOpen']
+}) {
+  const { engine, ownership, health, whileOpen } = options
+
+  const writeAsOwner: Engine['write'] = async (work) => {
+    await ownership.check()
+    return engine.write(work)
+  }
+  const readAsOwner: Engine['read'] = async (work) => {
+    await ownership.check()
+    return engine.read(work)
+  }
+  const read: Engine['read'] = (work) => whileOpen(() => readAsOwner(work))
+  /** Runs a write, which also decides the health of the store. */
+  const watched = health.watch
+  const write: Engine['write'] = (work) => whileOpen(() => watched(() => writeAsOwner(work)))
+
+  return {
+    read,
+    write,
+    watched,
+    /** For calls of several transactions, which have checked that the store is open. */
+    readAsOwner,
+    writeAsOwner,
+  }
+}
+
+export type Transactions = ReturnType<typeof createTransactions>

@@ -1,9 +1,9 @@
-import { type Clock, SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
-import type { Engine } from './engine.js'
-import type { StoreOwnerTable } from './schema.js'
-import { type Connection, type Sql, sql } from './sql.js'
-import type { StoreOwner } from './store-owner.js'
+import { type Clock, SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
+import type { StoreOwner } from './port/store-owner.js'
+import type { Engine } from './sql/engine.js'
+import type { StoreOwnerTable } from './sql/schema.js'
+import { type Connection, type Sql, sql } from './sql/sql.js'
 
 /**
  * Keeps a second app off a store: it would read the subscriptions of the first with the wrong token.

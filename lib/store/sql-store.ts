@@ -1,35 +1,33 @@
-import { type Clock, systemClock } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
-import { endAbandonedLeases } from './abandoned-leases.js'
+import { type Clock, systemClock } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
 import { createAcceptance } from './acceptance.js'
-import type { Engine } from './engine.js'
-import { createEntryCalls } from './entry-calls.js'
-import { createEntryCounts } from './entry-counts.js'
-import { createHandledTopics } from './handled-topics.js'
+import { requireStorable } from './checks.js'
 import { createHints } from './hints.js'
-import { createJournal } from './journal.js'
-import { createLanes } from './lanes.js'
-import { createLifeCycle } from './life-cycle.js'
-import type { Requested } from './merge-requests.js'
-import { MIGRATIONS } from './migrations.js'
-import { createObservation } from './observation.js'
+import { createEntryCounts } from './journal/counts.js'
+import { createHandledTopics, type HandledTopics } from './journal/handled-topics.js'
+import { createJournal } from './journal/journal.js'
+import { createJournalPruning } from './journal/prune.js'
+import { createRecordCalls } from './journal/record-calls.js'
+import { createLaneClaims } from './lanes/claims.js'
+import { finishLanes } from './lanes/finishes.js'
+import { createLanes, type Lanes } from './lanes/lanes.js'
+import { endAbandonedLeases } from './lanes/leases.js'
+import { createLifeCycle, createTransactions, type LifeCycle, type Transactions } from './life-cycle.js'
+import { createObservation } from './operators.js'
 import { createOwnership } from './ownership.js'
-import { createWriteProbe } from './probe-write.js'
-import { createJournalPruning } from './prune-journal.js'
-import { createReadCalls } from './read-calls.js'
-import { createRecordCalls } from './record-calls.js'
-import { createRefreshAll } from './refresh-all.js'
-import { createRefreshRequests } from './request-refresh.js'
-import { requireStorable } from './storable-identifiers.js'
-import type { Store } from './store.js'
-import { asStoreError } from './store-error.js'
-import type { StoreOwner } from './store-owner.js'
-import { createStoreTime } from './store-time.js'
-import { createSubscriptionUpkeep } from './subscription-upkeep.js'
-import { createSubscriptions } from './subscriptions.js'
-import { createSuspectCalls } from './suspect-calls.js'
-import { createTransactions } from './transactions.js'
-import { createWriteHealth } from './write-health.js'
+import type { Store } from './port/store.js'
+import type { StoreOwner } from './port/store-owner.js'
+import type { Engine } from './sql/engine.js'
+import { MIGRATIONS } from './sql/migrations.js'
+import { asStoreError } from './sql/store-error.js'
+import { createStoreTime, type StoreTime } from './sql/store-time.js'
+import type { Requested } from './subscriptions/merge-requests.js'
+import { createReadCalls } from './subscriptions/read-calls.js'
+import { createRefreshRequests } from './subscriptions/requests.js'
+import { createSubscriptions } from './subscriptions/subscriptions.js'
+import { createRefreshAll, createSubscriptionUpkeep } from './subscriptions/upkeep.js'
+import { createClaimsOnDisk, createSuspectCalls } from './suspect-calls.js'
+import { createWriteHealth, createWriteProbe } from './write-health.js'
 
 /**
  * The store over either engine. This file and the `…-calls.ts` decide for each call which transaction it runs in, whether
@@ -150,5 +148,34 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       await engine.close().catch(() => {})
       throw asStoreError(error, 'Cannot open the store')
     }
+  }
+}
+
+/** The calls of the port for handlers: they lease lanes, write the results of their entries, and name the topics. */
+export function createEntryCalls(options: {
+  engine: Engine
+  transactions: Transactions
+  lifeCycle: Pick<LifeCycle, 'isClosed' | 'whileOpen'>
+  lanes: Lanes
+  topics: HandledTopics
+  offsetOf: StoreTime
+  announce: ReturnType<typeof createHints>['announce']
+}): Pick<Store, 'claimLanes' | 'renewLane' | 'finishLanes' | 'handleTopics'> {
+  const { engine, transactions, lanes, topics, offsetOf, announce } = options
+  const { isClosed, whileOpen } = options.lifeCycle
+  const { write } = transactions
+  const laneClaims = createLaneClaims(engine, lanes, offsetOf)
+  const claimOnDisk = createClaimsOnDisk({ engine, transactions, whileOpen, lanes })
+
+  return {
+    // A handler must not see what a power cut could still undo.
+    claimLanes: (options) => claimOnDisk(() => laneClaims.claim(transactions, options)),
+    renewLane: (lane, leaseMs) => write((trx) => lanes.renew(trx, lane, leaseMs)),
+    finishLanes: (finishes) => write((trx) => finishLanes({ engine, lanes }, trx, finishes)),
+
+    async handleTopics(options) {
+      const moved = await whileOpen(() => topics.handle(options, transactions, isClosed))
+      if (moved) announce({ kind: 'journal' })
+    },
   }
 }

@@ -1,5 +1,5 @@
 import createDebug from 'debug'
-import { type Clock, SECOND } from '../clock.js'
+import { type Clock, SECOND } from '../base/clock.js'
 import type { createLog, LogLevel } from './logger.js'
 
 /** The shortest time between two lines of one class. */

@@ -7,7 +7,7 @@ import {
   metrics,
   type ObservableGauge,
 } from '@opentelemetry/api'
-import { VERSION } from '../version.js'
+import { VERSION } from '../base/version.js'
 import {
   type CounterName,
   DURATION_BUCKETS,

@@ -13,7 +13,7 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import type { SpanName } from './instruments.js'
 
 /**

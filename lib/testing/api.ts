@@ -1,9 +1,9 @@
 import type { EventName } from '../events/registry.js'
 import type { Delivery } from './deliverer.js'
+import type { FullSubscription } from './envelopes.js'
 import type { Fault, FaultHandle } from './faults.js'
-import type { FullSubscription } from './full-subscription.js'
-import type { MainSubscription, Purchase, SimulatedApp } from './on-sale.js'
 import type { PlatformRequest } from './platform-server.js'
+import type { MainSubscription, Purchase, SimulatedApp } from './world.js'
 
 /**
  * Simulated faults. A fault applies to requests and deliveries that begin after it was added.

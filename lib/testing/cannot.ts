@@ -1,4 +1,4 @@
-import { MarketplaceError } from '../errors.js'
+import { MarketplaceError } from '../base/errors.js'
 
 /** The error for a call that the simulated platform refuses. */
 export function cannot(what: string, why: string): MarketplaceError {

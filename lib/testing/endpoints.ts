@@ -1,9 +1,9 @@
-import { EVENTS } from '../events/registry.js'
-import type { ActiveFault, Subject } from './fault-rules.js'
-import type { Endpoint } from './faults.js'
-import { readable } from './full-subscription.js'
-import { isEventName, isTargetUrl, type Registrations } from './registrations.js'
-import type { Token, Tokens } from './tokens.js'
+import type { Clock } from '../base/clock.js'
+import type { TokenKind } from '../base/envelope.js'
+import { EVENTS, type EventName } from '../events/registry.js'
+import { type Happening, readable } from './envelopes.js'
+import type { ActiveFault, Endpoint, Subject } from './faults.js'
+import { hexDigits } from './random.js'
 import type { World } from './world.js'
 
 /** The three calls of the interface document, Endpoints. `under` is the base address of each. */
@@ -163,4 +163,93 @@ function parsed(body: string): Record<string, unknown> | undefined {
   } catch {
     return undefined
   }
+}
+
+/** A token known to the platform. `businessUid` is null for a directory token. */
+export interface Token {
+  kind: TokenKind
+  businessUid: string | null
+  expiresAt: number | null
+}
+
+/** The platform's tokens: opaque strings drawn from the seed. They expire after their lifetime, or all at once. */
+export interface Tokens {
+  issue(kind: TokenKind, businessUid: string | null): string
+  /** The token of an Authorization header; undefined when it is missing, unknown or expired. */
+  find(authorization: string | undefined): Token | undefined
+  expireAll(): void
+}
+
+export function createTokens(options: {
+  clock: Clock
+  random: () => number
+  lifetimeMs: () => number | undefined
+}): Tokens {
+  const { clock, random, lifetimeMs } = options
+  const tokens = new Map<string, Token>()
+  return {
+    issue(kind, businessUid) {
+      const value = `${kind}-${hexDigits(random, 40)}`
+      const ms = lifetimeMs()
+      tokens.set(value, { kind, businessUid, expiresAt: ms === undefined ? null : clock.now() + ms })
+      return value
+    },
+    find(authorization) {
+      const value = /^Bearer (\S+)$/i.exec(authorization ?? '')?.[1] ?? ''
+      const token = tokens.get(value)
+      if (token?.expiresAt == null || clock.now() < token.expiresAt) return token
+      tokens.delete(value)
+      return undefined
+    },
+    expireAll: () => tokens.clear(),
+  }
+}
+
+/** A registered target of an event. `number` counts registrations, and is the same in every run with one seed. */
+export interface Registration {
+  number: number
+  event: EventName
+  target: string
+  /** The business whose events it gets, for a business token; null (every business) for an app or directory token. */
+  businessUid: string | null
+}
+
+/** All registrations: which target gets which events. */
+export interface Registrations {
+  /** `exists` when the same owner has registered this event and target before. */
+  add(event: EventName, target: string, token: Pick<Token, 'kind' | 'businessUid'>): 'added' | 'exists'
+  for(happening: Happening): Registration[]
+}
+
+export function createRegistrations(): Registrations {
+  const all = new Map<string, Registration>()
+  return {
+    add(event, target, { kind, businessUid }) {
+      // A registration with an app token belongs to the app, whichever business the token was issued for.
+      const owner = kind === 'business' ? businessUid : null
+      const key = JSON.stringify([event, target, kind, owner])
+      if (all.has(key)) return 'exists'
+      all.set(key, { number: all.size + 1, event, target, businessUid: owner })
+      return 'added'
+    },
+    for(happening) {
+      const business = 'record' in happening ? happening.record.business_uid : happening.businessUid
+      const targets = new Set<string>()
+      return [...all.values()].filter(({ event, target, businessUid }) => {
+        if (event !== happening.name || (businessUid !== null && businessUid !== business)) return false
+        // A target registered with several kinds of token gets the event once.
+        return !targets.has(target) && targets.add(target)
+      })
+    },
+  }
+}
+
+/** Whether the interface document lists the event. */
+export function isEventName(name: unknown): name is EventName {
+  return typeof name === 'string' && Object.hasOwn(EVENTS, name)
+}
+
+/** Whether a delivery can be sent there. */
+export function isTargetUrl(value: unknown): value is string {
+  return typeof value === 'string' && URL.canParse(value) && /^https?:$/.test(new URL(value).protocol)
 }

@@ -1,3 +1,6 @@
+import { MarketplaceError } from '../base/errors.js'
+import type { Seeded } from './random.js'
+
 /** The three calls of the interface document. */
 export type Endpoint = 'register' | 'read' | 'token'
 
@@ -85,4 +88,162 @@ export interface FaultHandle {
   readonly strikes: number
   /** Ends it, and releases the deliveries it holds. */
   remove(): void
+}
+
+/** A request or delivery that a fault may strike. Its `key` is the same in every run with one seed. */
+export interface Subject {
+  key: string
+  businessUid?: string | undefined
+  subscriptionUid?: string | undefined
+  event?: string | undefined
+}
+
+/** An active fault, with its number in the order of adding. */
+export type ActiveFault = Fault & { readonly number: number }
+
+/** The faults that strike one request or delivery: at most one of each stage. */
+export interface Strike {
+  /** The stage `when`. */
+  delayMs: number
+  /** The stage `what`: it changes the content. */
+  what?: ActiveFault
+  /** The stage `end`: it decides how the exchange ends. */
+  end?: ActiveFault
+  /** The kinds that struck, for the log. */
+  kinds: FaultKind[]
+}
+
+/** The active faults. They decide; the caller carries the decision out. */
+export interface FaultRules {
+  add(fault: Fault): FaultHandle
+  clear(): void
+  strike(point: Endpoint | 'delivery', subject: Subject): Strike
+  /** Whether every request to these endpoints is refused at present. */
+  isDown(endpoints: readonly Endpoint[]): boolean
+}
+
+interface Rule {
+  fault: ActiveFault
+  strikes: number
+  /** Tries so far by subject. The decision about the n-th try of a subject does not depend on other subjects. */
+  tries: Map<string, number>
+}
+
+/** @param onChange called when a fault was added, or has ended (last strike, removed, cleared). */
+export function createFaultRules(
+  seed: Seeded,
+  onChange: (fault: ActiveFault, change: 'added' | 'ended') => void,
+): FaultRules {
+  let rules: Rule[] = []
+  let added = 0
+
+  function end(rule: Rule): void {
+    if (!rules.includes(rule)) return
+    rules = rules.filter((other) => other !== rule)
+    onChange(rule.fault, 'ended')
+  }
+
+  return {
+    add(fault) {
+      checkFault(fault)
+      added += 1
+      const rule: Rule = { fault: { ...fault, number: added }, strikes: 0, tries: new Map() }
+      rules = [...rules, rule]
+      onChange(rule.fault, 'added')
+      return {
+        get strikes() {
+          return rule.strikes
+        },
+        remove: () => end(rule),
+      }
+    },
+    clear() {
+      for (const rule of rules) end(rule)
+    },
+    strike(point, subject) {
+      const strike: Strike = { delayMs: 0, kinds: [] }
+      const struck = new Set<string>()
+      for (const rule of rules) {
+        const { fault } = rule
+        const { stage } = FAULT_KINDS[fault.kind]
+        if (struck.has(stage) || !aimsAt(fault, point, subject)) continue
+        const tries = rule.tries.get(subject.key) ?? 0
+        rule.tries.set(subject.key, tries + 1)
+        const random = seed.stream(`fault/${fault.number}/${subject.key}/${tries}`)
+        if (fault.probability !== undefined && random() >= fault.probability) continue
+        struck.add(stage)
+        strike.kinds.push(fault.kind)
+        if (fault.kind === 'slow' || fault.kind === 'delay') strike.delayMs = msIn(fault.ms, random)
+        else if (stage === 'what') strike.what = fault
+        else strike.end = fault
+        rule.strikes += 1
+        if (rule.strikes === fault.times) end(rule)
+      }
+      return strike
+    },
+    isDown(endpoints) {
+      const down = rules.filter(({ fault }) => fault.kind === 'down' && isAimless(fault))
+      return endpoints.every((name) => down.some(({ fault }) => fault.on === name || fault.on === 'platform'))
+    },
+  }
+}
+
+function aimsAt(fault: Fault, point: FaultPoint, subject: Subject): boolean {
+  return (
+    (fault.on === point || (fault.on === 'platform' && point !== 'delivery')) &&
+    (fault.business_uid === undefined || fault.business_uid === subject.businessUid) &&
+    (fault.subscription_uid === undefined || fault.subscription_uid === subject.subscriptionUid) &&
+    (fault.event === undefined || fault.event === subject.event)
+  )
+}
+
+/** Whether it strikes everything at its point. */
+function isAimless(fault: Fault): boolean {
+  const { times, probability, business_uid, subscription_uid, event } = fault
+  return [times, probability, business_uid, subscription_uid, event].every((aim) => aim === undefined)
+}
+
+/** A time within the span. */
+function msIn(span: Span, random: () => number): number {
+  if (typeof span === 'number') return span
+  return Math.round(span[0] + (span[1] - span[0]) * random())
+}
+
+/** Bounds, so that a typing mistake cannot fill the memory or stop a run. */
+const BOUNDS = {
+  times: [1, 1e9],
+  probability: [0, 1],
+  ms: [0, 3_600_000],
+  reads: [1, 10_000],
+  copies: [1, 10_000],
+  hold: [2, 10_000],
+  status: [200, 599],
+} as const
+
+function checkFault(fault: Fault): void {
+  const kind = Object.hasOwn(FAULT_KINDS, fault.kind) ? FAULT_KINDS[fault.kind] : undefined
+  if (kind === undefined) throw invalid(`there is no kind "${fault.kind}"`)
+  if (!(kind.on as readonly FaultPoint[]).includes(fault.on)) {
+    throw invalid(`"${fault.kind}" strikes ${kind.on.join(', ')}, not "${fault.on}"`)
+  }
+  const given = fault as unknown as Record<string, unknown>
+  for (const [field, [least, most]] of Object.entries(BOUNDS)) {
+    for (const value of [given[field] ?? []].flat()) {
+      if (typeof value === 'number' && value >= least && value <= most) continue
+      throw invalid(`${field} must be a number from ${least} to ${most}`)
+    }
+  }
+  for (const [field, kinds] of [
+    ['ms', ['slow', 'delay']],
+    ['hold', ['reorder']],
+    ['status', ['status']],
+  ] as const) {
+    if ((kinds as readonly string[]).includes(fault.kind) && given[field] === undefined) {
+      throw invalid(`"${fault.kind}" needs ${field}`)
+    }
+  }
+}
+
+function invalid(why: string): MarketplaceError {
+  return new MarketplaceError('argument_invalid', `Cannot add the fault: ${why}`)
 }

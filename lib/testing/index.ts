@@ -1,10 +1,8 @@
 export type { Faults, Simulator } from './api.js'
 export type { Delivery } from './deliverer.js'
-export type { DeliveryStyle, SentEnvelope } from './envelopes.js'
+export type { DeliveryStyle, FullSubscription, SentEnvelope } from './envelopes.js'
 export type { Endpoint, Fault, FaultAim, FaultHandle, FaultKind, FaultPoint, Span } from './faults.js'
 export { FAULT_KINDS } from './faults.js'
-export type { FullSubscription } from './full-subscription.js'
-export type { MainSubscription, Purchase, SimulatedApp } from './on-sale.js'
 export type { SimulatorOptions } from './options.js'
 export type { PlatformRequest } from './platform-server.js'
 export {
@@ -16,3 +14,4 @@ export {
   sampleDelivery,
 } from './samples.js'
 export { createSimulator } from './simulator.js'
+export type { MainSubscription, Purchase, SimulatedApp } from './world.js'

@@ -1,9 +1,9 @@
 import { randomInt } from 'node:crypto'
 import { validateHeaderValue } from 'node:http'
-import { type Clock, HOUR, SECOND, systemClock } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
+import { type Clock, HOUR, SECOND, systemClock } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
 import type { DeliveryStyle } from './envelopes.js'
-import type { SimulatedApp } from './on-sale.js'
+import type { SimulatedApp } from './world.js'
 
 /**
  * Options of `createSimulator`. Only the app's credentials are required.

@@ -1,10 +1,9 @@
 import { once } from 'node:events'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo, Socket } from 'node:net'
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import { type Answerer, type Call, ENDPOINTS, type Reply, refusal } from './endpoints.js'
-import type { ActiveFault, FaultRules, Subject } from './fault-rules.js'
-import type { Endpoint, FaultKind } from './faults.js'
+import type { ActiveFault, Endpoint, FaultKind, FaultRules, Subject } from './faults.js'
 
 /** One request to the platform, without secrets. */
 export interface PlatformRequest {

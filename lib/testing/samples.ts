@@ -1,7 +1,6 @@
 import { EVENTS, type EventName } from '../events/registry.js'
 import { cannot } from './cannot.js'
-import type { SentEnvelope } from './envelopes.js'
-import type { FullSubscription } from './full-subscription.js'
+import type { FullSubscription, SentEnvelope } from './envelopes.js'
 
 /** `data` of create and update: which subscription changed. */
 export interface NoticeData {

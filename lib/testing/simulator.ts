@@ -1,19 +1,23 @@
-import { SECOND } from '../clock.js'
-import { MarketplaceError } from '../errors.js'
-import { createAccess } from './access.js'
+import { SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
+import { EVENTS, type EventName } from '../events/registry.js'
 import type { Faults, Simulator } from './api.js'
 import { cannot } from './cannot.js'
 import { Deliverer, type Delivery } from './deliverer.js'
-import { createAnswerers } from './endpoints.js'
-import { createFaultRules } from './fault-rules.js'
+import {
+  createAnswerers,
+  createRegistrations,
+  createTokens,
+  isEventName,
+  isTargetUrl,
+  type Registrations,
+  type Tokens,
+} from './endpoints.js'
+import { createFaultRules } from './faults.js'
 import { createListeners } from './listeners.js'
-import { createMoves } from './moves.js'
 import { resolveOptions, type SimulatorOptions } from './options.js'
-import type { PlatformRequest } from './platform-server.js'
+import { type PlatformRequest, PlatformServer, type PlatformServerOptions } from './platform-server.js'
 import { seeded, uuid } from './random.js'
-import { createRegistrations } from './registrations.js'
-import { type Addresses, createServers } from './servers.js'
-import { createTokens } from './tokens.js'
 import { World } from './world.js'
 
 /**
@@ -136,4 +140,124 @@ function started(addresses: Addresses | undefined): Addresses {
 
 function inSeconds(ms: number | undefined): number | undefined {
   return ms === undefined ? undefined : Math.ceil(ms / SECOND)
+}
+
+/** What businesses do on the platform, as methods of the simulator. `opened` throws after the close. */
+export function createMoves(
+  world: World,
+  opened: () => World,
+): Pick<
+  Simulator,
+  | 'addBusiness'
+  | 'purchase'
+  | 'confirmPayment'
+  | 'paymentIssue'
+  | 'cancel'
+  | 'install'
+  | 'uninstall'
+  | 'cancelPlatform'
+  | 'mainSubscription'
+  | 'touch'
+  | 'set'
+  | 'remove'
+  | 'refuseTokens'
+  | 'servesTokens'
+  | 'subscription'
+  | 'subscriptions'
+> {
+  return {
+    addBusiness: (businessUid) => void opened().businesses.add(businessUid),
+    purchase: (purchase) => opened().purchase(purchase),
+    confirmPayment: (uid) => opened().move(uid, 'Payment confirmation received'),
+    paymentIssue: (uid) => opened().move(uid, 'Payment issue received'),
+    cancel: (uid) => opened().move(uid, 'User cancels the app subscription'),
+    install: (businessUid, codeName) => opened().install(businessUid, codeName),
+    uninstall: (businessUid, codeName) => opened().uninstall(businessUid, codeName),
+    cancelPlatform: (businessUid) => opened().cancelPlatform(businessUid),
+    mainSubscription: (main) => opened().mainSubscription(main),
+    touch: (uid) => opened().set(uid, {}),
+    set: (uid, fields) => opened().set(uid, fields),
+    remove: (uid) => opened().remove(uid),
+    refuseTokens: (businessUid, refused = true) => opened().businesses.refuse(businessUid, refused),
+    servesTokens: (businessUid) => world.businesses.serves(businessUid),
+    subscription: (uid) => world.get(uid),
+    subscriptions: () => world.all(),
+  }
+}
+
+/** Tokens and registrations without a request, as methods of the simulator. `opened` throws after the close. */
+export function createAccess(parts: {
+  opened: () => World
+  tokens: Tokens
+  registrations: Registrations
+}): Pick<Simulator, 'appToken' | 'businessToken' | 'directoryToken' | 'register' | 'registerAll'> {
+  const { opened, tokens, registrations } = parts
+
+  function tokenFor(kind: 'app' | 'business', businessUid: string): string {
+    opened().businesses.add(businessUid)
+    return tokens.issue(kind, businessUid)
+  }
+
+  async function register(event: EventName, targetUrl: string): Promise<void> {
+    opened()
+    if (!isEventName(event)) throw cannot('register the webhook', `there is no event ${event}`)
+    if (!isTargetUrl(targetUrl)) throw cannot('register the webhook', 'the target is not an HTTP address')
+    const [kind] = EVENTS[event].tokens
+    // A directory token instead of a business token, because the target gets the events of every business.
+    registrations.add(event, targetUrl, { kind: kind === 'app' ? 'app' : 'directory', businessUid: null })
+  }
+
+  return {
+    appToken: (businessUid) => tokenFor('app', businessUid),
+    businessToken: (businessUid) => tokenFor('business', businessUid),
+    directoryToken() {
+      opened()
+      return tokens.issue('directory', null)
+    },
+    register,
+    async registerAll(targetUrl) {
+      for (const event of Object.keys(EVENTS) as EventName[]) await register(event, targetUrl)
+    },
+  }
+}
+
+/** The two addresses of the simulated platform. */
+export interface Addresses {
+  baseUrl: string
+  authUrl: string
+}
+
+/** The servers of both addresses, which start together, once. */
+export function createServers(
+  options: Omit<PlatformServerOptions, 'under'> & { port: number; authPort: number },
+) {
+  const { port, authPort, ...shared } = options
+  const base = new PlatformServer({ under: 'base', ...shared })
+  const auth = new PlatformServer({ under: 'auth', ...shared })
+  let starting: Promise<Addresses> | undefined
+  let addresses: Addresses | undefined
+
+  async function listen(): Promise<Addresses> {
+    const baseUrl = await base.start(port)
+    const authUrl = await auth.start(authPort)
+    addresses = { baseUrl, authUrl }
+    return addresses
+  }
+
+  return {
+    start(): Promise<Addresses> {
+      starting ??= listen()
+      return starting
+    },
+    /** Undefined until they have started. */
+    addresses: () => addresses,
+    /** Cuts the connections of a server that is down now. */
+    cutIfDown() {
+      for (const server of [base, auth]) server.cutIfDown()
+    },
+    async close() {
+      await starting?.catch(() => {})
+      await Promise.all([base.close(), auth.close()])
+    },
+  }
 }

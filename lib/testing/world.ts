@@ -1,16 +1,12 @@
-import type { Clock } from '../clock.js'
+import type { Clock } from '../base/clock.js'
 import {
   canonicalState,
   type PurchaseState,
   type Trigger,
   transition,
 } from '../entitlement/purchase-state.js'
-import { Businesses } from './businesses.js'
 import { cannot } from './cannot.js'
-import type { Happening } from './envelopes.js'
-import { type FullSubscription, newSubscription } from './full-subscription.js'
-import { type MainSubscription, type Purchase, type SimulatedApp, withDefaults } from './on-sale.js'
-import { type Lag, Versions } from './versions.js'
+import { type FullSubscription, type Happening, newSubscription } from './envelopes.js'
 
 interface Simulated {
   versions: Versions
@@ -220,3 +216,140 @@ export class World {
 }
 
 type UpdateName = 'purchasable_subscription/create' | 'purchasable_subscription/update'
+
+/** Which versions a read does not see yet: those younger than `ms`, or followed by fewer than `reads` reads. */
+export interface Lag {
+  reads?: number
+  ms?: number
+}
+
+/** One state of a subscription; `record` is undefined once the platform no longer shows it. */
+interface Version {
+  record: FullSubscription | undefined
+  at: number
+  /** How many reads did not see it. */
+  missed: number
+}
+
+/** How many versions are stored. No lag reaches further back. */
+const MAX_VERSIONS = 20
+
+/** The history of one subscription, so that a read can lag behind it. */
+export class Versions {
+  readonly #versions: Version[] = []
+  #forgotten = false
+
+  add(record: FullSubscription | undefined, at: number): void {
+    this.#versions.push({ record, at, missed: 0 })
+    if (this.#versions.length <= MAX_VERSIONS) return
+    this.#versions.shift()
+    this.#forgotten = true
+  }
+
+  get latest(): FullSubscription | undefined {
+    return this.#versions.at(-1)?.record
+  }
+
+  /** The version that a lagging read sees. Without `reads` and `ms`, the one before the newest. */
+  seen({ reads, ms }: Lag, now: number): FullSubscription | undefined {
+    for (const version of [...this.#versions].reverse()) {
+      const bare = reads === undefined && ms === undefined && version !== this.#versions.at(-1)
+      const oldEnough = ms !== undefined && now - version.at >= ms
+      const readEnough = reads !== undefined && version.missed >= reads
+      if (bare || oldEnough || readEnough) return version.record
+      version.missed += 1
+    }
+    return this.#forgotten ? this.#versions[0]?.record : undefined
+  }
+}
+
+interface Business {
+  /** By code name: `installed` after an install, `bought` after a purchase alone. */
+  apps: Map<string, 'installed' | 'bought'>
+  refused: boolean
+}
+
+/** Which businesses the platform knows, which apps they have, and for which it refuses tokens. */
+export class Businesses {
+  readonly #all = new Map<string, Business>()
+
+  has(uid: string): boolean {
+    return this.#all.has(uid)
+  }
+
+  /** Adds a business, unless it is known already. */
+  add(uid: string): Business {
+    const business = this.#all.get(uid) ?? { apps: new Map(), refused: false }
+    this.#all.set(uid, business)
+    return business
+  }
+
+  /** Whether the token endpoint and the read call serve this business: it is known and not refused. */
+  serves(uid: string): boolean {
+    return this.#all.get(uid)?.refused === false
+  }
+
+  refuse(uid: string, refused: boolean): void {
+    this.add(uid).refused = refused
+  }
+
+  /** A purchase adds the app without an install event. Purchase and install come in either order. */
+  buy(uid: string, app: string): void {
+    const business = this.add(uid)
+    if (!business.apps.has(app)) business.apps.set(app, 'bought')
+    business.refused = false
+  }
+
+  install(uid: string, app: string): void {
+    const business = this.add(uid)
+    if (business.apps.get(app) === 'installed') throw cannot('install', `"${app}" is installed at ${uid}`)
+    business.apps.set(app, 'installed')
+    business.refused = false
+  }
+
+  /** A business without apps is refused tokens. */
+  uninstall(uid: string, app: string): void {
+    const business = this.#all.get(uid)
+    if (!business?.apps.delete(app)) throw cannot('uninstall', `"${app}" is not installed at ${uid}`)
+    business.refused = business.apps.size === 0
+  }
+}
+
+/** An app on sale on the simulated platform. */
+export interface SimulatedApp {
+  /** Identifier of the purchased item. Default: drawn from the seed. */
+  purchasableUid?: string
+  /** The app's unique name in install events, default `app`. */
+  codeName?: string
+  /** Decimal amount with two decimals, default `'9.99'`. */
+  price?: string
+  /** Default `'USD'`. */
+  currency?: string
+}
+
+/** A purchase to make. */
+export interface Purchase {
+  business_uid: string
+  /** Which app, default the first one. */
+  purchasable_uid?: string
+  payment: 'succeeded' | 'failed'
+  /** Default: drawn from the seed. */
+  subscription_uid?: string
+}
+
+/** A main platform subscription to make. */
+export interface MainSubscription {
+  business_uid: string
+  /** Default `purchased`. */
+  purchase_state?: string
+  subscription_uid?: string
+}
+
+export function withDefaults(app: SimulatedApp, newUid: () => string): Required<SimulatedApp> {
+  return {
+    purchasableUid: app.purchasableUid ?? newUid(),
+    codeName: app.codeName ?? 'app',
+    price: app.price ?? '9.99',
+    currency: app.currency ?? 'USD',
+  }
+}

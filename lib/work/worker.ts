@@ -1,10 +1,10 @@
-import { type Clock, HOUR, MINUTE, SECOND } from '../clock.js'
-import { type HealthProblem, problemOf } from '../health.js'
-import type { Retention, Store } from '../store/store.js'
-import { createDispatcher } from './dispatcher.js'
-import { createRefresher } from './refresher.js'
-import { createSuspectTurns } from './suspects.js'
-import { createTopicKeeper } from './topic-keeper.js'
+import { type Clock, HOUR, MINUTE, SECOND } from '../base/clock.js'
+import { type HealthProblem, problemOf } from '../base/health.js'
+import type { Retention, Store } from '../store/port/store.js'
+import { createDispatcher } from './handling/dispatcher.js'
+import { createTopicKeeper } from './handling/topic-keeper.js'
+import { createSuspectTurns } from './leases/suspects.js'
+import { createRefresher } from './reading/refresher.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
 type DispatcherOptions = Parameters<typeof createDispatcher>[0]

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from '../../../lib/store/store.js'
+import { MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

@@ -1,4 +1,4 @@
-import { type Cause, type ReadClaim, type Store, URGENCY } from '../../../lib/store/store.js'
+import { type Cause, type ReadClaim, type Store, URGENCY } from '../../../lib/store/port/store.js'
 import { type Check, claimed, claimedAll, eventOf, fails, has, type Lab, named, same, shows } from './lab.js'
 
 /** The cause of a read, and the changes without an event. */

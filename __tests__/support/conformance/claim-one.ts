@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ClaimReads, ReadClaim, Store } from '../../../lib/store/store.js'
+import type { ClaimReads, ReadClaim, Store } from '../../../lib/store/port/store.js'
 
 /** Leases one read, if any is due: a suspect one only if no other is. */
 export async function claimOne(

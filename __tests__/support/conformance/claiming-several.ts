@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { URGENCY, type Urgency } from '../../../lib/store/store.js'
+import { URGENCY, type Urgency } from '../../../lib/store/port/store.js'
 import { type Check, claimed, claimedAll, eventOf, idsOf, LONG, named, same, shows } from './lab.js'
 
 export const CLAIMING_SEVERAL: readonly Check[] = [

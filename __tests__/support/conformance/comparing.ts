@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ReadClaim, ReadFinish } from '../../../lib/store/store.js'
+import type { ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
 import { failing } from './failing-reads.js'
 import { type Check, claimedAll, fails, has, known, named, shows } from './lab.js'
 

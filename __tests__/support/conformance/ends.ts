@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Announcement, ReadClaim } from '../../../lib/store/store.js'
+import type { Announcement, ReadClaim } from '../../../lib/store/port/store.js'
 import { failing, next } from './failing-reads.js'
 import {
   type Check,

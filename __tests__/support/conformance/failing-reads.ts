@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ReadClaim, Store } from '../../../lib/store/store.js'
+import type { ReadClaim, Store } from '../../../lib/store/port/store.js'
 import { claimedAll, fails, type Lab, named } from './lab.js'
 
 /** Leases the next due subscription; with `againInMs`, finishes it without a result first. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import type { SubscriptionRecord } from '../../../lib/record.js'
-import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store } from '../../../lib/store/store.js'
+import type { SubscriptionRecord } from '../../../lib/base/record.js'
+import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { EVERY_EVENT, type Store } from '../../../lib/store/store.js'
+import { EVERY_EVENT, type Store } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

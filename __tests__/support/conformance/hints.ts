@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Hint } from '../../../lib/store/store.js'
+import type { Hint } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Store } from '../../../lib/store/store.js'
+import type { Store } from '../../../lib/store/port/store.js'
 import { STORE_METHODS } from '../store-faults.js'
 import { EVERY_TOPIC, handling } from './lane-calls.js'
 import type { StoreConformanceOptions } from './options.js'

@@ -7,7 +7,7 @@ import {
   type LaneFinish,
   type Store,
   type Topic,
-} from '../../../lib/store/store.js'
+} from '../../../lib/store/port/store.js'
 import { idsOf } from './assertions.js'
 import { LATER, LONG } from './lease-times.js'
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { URGENCY } from '../../../lib/store/store.js'
+import { URGENCY } from '../../../lib/store/port/store.js'
 import {
   ALL_URGENCIES,
   type Check,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type EntryFilter, EVERY_EVENT } from '../../../lib/store/store.js'
+import { type EntryFilter, EVERY_EVENT } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

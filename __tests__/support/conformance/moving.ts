@@ -1,5 +1,5 @@
-import type { SubscriptionRecord } from '../../../lib/record.js'
-import type { ReadClaim } from '../../../lib/store/store.js'
+import type { SubscriptionRecord } from '../../../lib/base/record.js'
+import type { ReadClaim } from '../../../lib/store/port/store.js'
 import { type Check, claimedAll, fails, has, known, named, same, shows } from './lab.js'
 
 /** The finish of a read that finds a subscription at another business, and its hints. */

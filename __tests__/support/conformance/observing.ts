@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { subscriptionKey } from '../../../lib/store/store.js'
+import { subscriptionKey } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

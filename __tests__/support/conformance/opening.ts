@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type ReadFinish, type Store, URGENCY } from '../../../lib/store/store.js'
+import { type ReadFinish, type Store, URGENCY } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

@@ -1,4 +1,4 @@
-import type { Store } from '../../../lib/store/store.js'
+import type { Store } from '../../../lib/store/port/store.js'
 
 /**
  * How the suite gets the stores it checks. It opens and closes every one of them.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { ReadClaim, RefreshRequest, Store } from '../../../lib/store/store.js'
+import type { ReadClaim, RefreshRequest, Store } from '../../../lib/store/port/store.js'
 import {
   type Check,
   claimed,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { newId } from '../../../lib/ids.js'
+import { newId } from '../../../lib/base/ids.js'
 import {
   type NewEvent,
   type ReadClaim,
@@ -10,7 +10,7 @@ import {
   subscriptionKey,
   URGENCY,
   type Urgency,
-} from '../../../lib/store/store.js'
+} from '../../../lib/store/port/store.js'
 import { claimOne } from './claim-one.js'
 import { LATER, LONG } from './lease-times.js'
 

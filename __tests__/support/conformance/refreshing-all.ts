@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { URGENCY } from '../../../lib/store/store.js'
+import { URGENCY } from '../../../lib/store/port/store.js'
 import { type Check, claimed, claimedAll, has, idsOf, known, LONG, named, same } from './lab.js'
 
 /** A read of every subscription, for a database that was restored. */

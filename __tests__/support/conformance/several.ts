@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import type { Store } from '../../../lib/store/store.js'
+import type { Store } from '../../../lib/store/port/store.js'
 import { handOver } from './handing-over.js'
 import {
   type Check,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MAX_LAPSES, type Store } from '../../../lib/store/store.js'
+import { MAX_LAPSES, type Store } from '../../../lib/store/port/store.js'
 import { inLine, retry } from './handing-over.js'
 import {
   ALL_URGENCIES,

@@ -1,5 +1,5 @@
 import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
-import type { Store } from '../../../lib/store/store.js'
+import type { Store } from '../../../lib/store/port/store.js'
 import { knock } from '../simulation/door.js'
 import type { Random } from '../simulation/random.js'
 import { storeOption } from '../store-option.js'

@@ -1,9 +1,9 @@
-import type { Clock } from '../../../lib/clock.js'
+import type { Clock } from '../../../lib/base/clock.js'
 import type { createSqliteEngine as CreateEngine } from '../../../lib/sqlite/engine.js'
-import type { Engine } from '../../../lib/store/engine.js'
-import type { MIGRATIONS as Migrations } from '../../../lib/store/migrations.js'
+import type { Hint, Store } from '../../../lib/store/port/store.js'
+import type { Engine } from '../../../lib/store/sql/engine.js'
+import type { MIGRATIONS as Migrations } from '../../../lib/store/sql/migrations.js'
 import type { createSqlStore as CreateStore } from '../../../lib/store/sql-store.js'
-import type { Hint, Store } from '../../../lib/store/store.js'
 import type { VirtualClock } from '../virtual-clock.js'
 import { fromPackage } from './package-under-test.js'
 

@@ -1,4 +1,4 @@
-import { sql } from '../../../lib/store/sql.js'
+import { sql } from '../../../lib/store/sql/sql.js'
 import type { Database } from './database.js'
 import type { Promised } from './oracle.js'
 import type { Profile } from './profile.js'

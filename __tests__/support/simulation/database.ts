@@ -1,8 +1,8 @@
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import { MIGRATIONS } from '../../../lib/store/migrations.js'
-import { type Sql, sql } from '../../../lib/store/sql.js'
+import type { Hint, Store } from '../../../lib/store/port/store.js'
+import { MIGRATIONS } from '../../../lib/store/sql/migrations.js'
+import { type Sql, sql } from '../../../lib/store/sql/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
-import type { Hint, Store } from '../../../lib/store/store.js'
 
 /** The database of a run. */
 export interface Database {

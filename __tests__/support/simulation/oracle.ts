@@ -8,7 +8,7 @@ import type {
   ReadClaim,
   ReadFinish,
   Store,
-} from '../../../lib/store/store.js'
+} from '../../../lib/store/port/store.js'
 import type { Shown } from '../platform.js'
 import type { Database } from './database.js'
 import type { RandomPlatform } from './platform.js'

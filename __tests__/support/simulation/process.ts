@@ -1,6 +1,10 @@
-import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
-import { createMarketplace, MarketplaceError } from '../../../lib/index.js'
-import type { Hint, Store } from '../../../lib/store/store.js'
+import {
+  createMarketplace,
+  type Marketplace,
+  MarketplaceError,
+  type MarketplaceOptions,
+} from '../../../lib/index.js'
+import type { Hint, Store } from '../../../lib/store/port/store.js'
 import { STORE_METHODS } from '../store-faults.js'
 import { storeOption } from '../store-option.js'
 import type { VirtualClock } from '../virtual-clock.js'

@@ -1,5 +1,5 @@
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
-import type { LaneClaim, Store } from '../../../lib/store/store.js'
+import type { LaneClaim, Store } from '../../../lib/store/port/store.js'
 import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
 import { internals } from '../internals.js'
 import type { Subscription } from '../platform.js'

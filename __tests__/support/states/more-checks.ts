@@ -1,4 +1,4 @@
-import { HANDLED_FOR_MS, MAX_LAPSES, type ReadClaim, type ReadFinish } from '../../../lib/store/store.js'
+import { HANDLED_FOR_MS, MAX_LAPSES, type ReadClaim, type ReadFinish } from '../../../lib/store/port/store.js'
 import {
   claimed,
   EVERY_TOPIC,

@@ -1,4 +1,4 @@
-import { HANDLED_FOR_MS } from '../../../lib/store/store.js'
+import { HANDLED_FOR_MS } from '../../../lib/store/port/store.js'
 
 /** The columns of a row that tell its state. */
 export type Row = Readonly<Record<string, number | string | null>>

@@ -1,9 +1,9 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { examples } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE } from '../exit-codes.js'
+import { examples } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE } from '../terminal/exit-codes.js'
 
 export function addBackup(program: Command, act: Act) {
   program

@@ -1,9 +1,9 @@
 import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
-import { examples, trimmed } from '../command-options.js'
-import type { Act, Context } from '../context.js'
-import { DONE, Stop, USAGE } from '../exit-codes.js'
-import { plural } from '../layout.js'
+import { examples, trimmed } from '../terminal/command-options.js'
+import type { Act, Context } from '../terminal/context.js'
+import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
+import { plural } from '../terminal/layout.js'
 
 export function addErase(program: Command, act: Act) {
   program

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { examples, trimmed } from '../command-options.js'
-import type { Act } from '../context.js'
-import { exitCodeOf, verdictText } from '../verdict.js'
+import { examples, trimmed } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { exitCodeOf, verdictText } from '../terminal/verdict.js'
 
 export function addExplain(program: Command, act: Act) {
   program

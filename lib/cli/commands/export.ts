@@ -1,9 +1,9 @@
 import { writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { examples, trimmed } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE, Stop, USAGE } from '../exit-codes.js'
-import { plural } from '../layout.js'
+import { examples, trimmed } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
+import { plural } from '../terminal/layout.js'
 
 export function addExport(program: Command, act: Act) {
   program

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { HistoryItem } from '../../index.js'
-import { examples, trimmed, wholeNumber } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE, NO } from '../exit-codes.js'
-import { shortTime, table } from '../layout.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE, NO } from '../terminal/exit-codes.js'
+import { shortTime, table } from '../terminal/layout.js'
 
 export function addHistory(program: Command, act: Act) {
   program

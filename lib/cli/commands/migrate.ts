@@ -1,8 +1,8 @@
 import type { Command } from 'commander'
 import { postgresStore } from '../../index.js'
-import { examples, trimmed } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE, Stop, USAGE } from '../exit-codes.js'
+import { examples, trimmed } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 
 export function addMigrate(program: Command, act: Act) {
   program

@@ -1,9 +1,9 @@
 import type { Command } from 'commander'
 import type { Decision, Marketplace } from '../../index.js'
-import { examples, trimmed, wholeNumber } from '../command-options.js'
-import type { Act, Context } from '../context.js'
-import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../exit-codes.js'
-import { exitCodeOf, verdictText } from '../verdict.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
+import type { Act, Context } from '../terminal/context.js'
+import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
+import { exitCodeOf, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
 const WITHIN_MIN = 10

@@ -8,11 +8,11 @@ import {
   MarketplaceError,
   type Token,
 } from '../../index.js'
-import { collected, examples, trimmed, webAddress } from '../command-options.js'
-import type { Act, Context } from '../context.js'
-import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../exit-codes.js'
-import { table } from '../layout.js'
-import { NEEDED_EVENTS } from '../needed-events.js'
+import { collected, examples, trimmed, webAddress } from '../terminal/command-options.js'
+import type { Act, Context } from '../terminal/context.js'
+import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
+import { table } from '../terminal/layout.js'
+import { NEEDED_EVENTS } from '../terminal/needed-events.js'
 
 type Kind = 'app' | 'business' | 'directory'
 

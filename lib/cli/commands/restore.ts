@@ -1,9 +1,9 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { restoreBackup } from '../../index.js'
-import { examples } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE, Stop, UNAVAILABLE } from '../exit-codes.js'
+import { examples } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE, Stop, UNAVAILABLE } from '../terminal/exit-codes.js'
 
 const PROGRESS = {
   copying: 'copying the backup',

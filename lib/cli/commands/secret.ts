@@ -1,8 +1,8 @@
 import { randomBytes } from 'node:crypto'
 import type { Command } from 'commander'
-import { examples } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE } from '../exit-codes.js'
+import { examples } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE } from '../terminal/exit-codes.js'
 
 export function addSecret(program: Command, act: Act) {
   program

@@ -1,10 +1,10 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { createMarketplace, EVENTS, type EventName, type MarketplaceOptions } from '../../index.js'
 import { sampleDelivery } from '../../testing/index.js'
-import { examples, trimmed, webAddress } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE, NO, UNAVAILABLE } from '../exit-codes.js'
-import { postDelivery } from '../post.js'
+import { examples, trimmed, webAddress } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE, NO, UNAVAILABLE } from '../terminal/exit-codes.js'
+import { postDelivery } from '../terminal/post.js'
 
 interface SimulateOptions {
   to: string

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
-import { examples, trimmed } from '../command-options.js'
-import type { Act } from '../context.js'
-import { DONE } from '../exit-codes.js'
+import { examples, trimmed } from '../terminal/command-options.js'
+import type { Act } from '../terminal/context.js'
+import { DONE } from '../terminal/exit-codes.js'
 
 export function addTrack(program: Command, act: Act) {
   program

@@ -1,6 +1,6 @@
-import type { ActName, ReadName } from '../calls.js'
-import type { Inputs } from '../inputs.js'
-import type { Replies } from '../shapes.js'
+import type { ActName, ReadName } from '../shared/calls.js'
+import type { Inputs } from '../shared/inputs.js'
+import type { Replies } from '../shared/shapes.js'
 
 /** A call that was refused or failed. `message` is for the person. */
 export class CallError extends Error {

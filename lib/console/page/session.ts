@@ -1,7 +1,7 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { CallName } from '../calls.js'
-import type { Replies } from '../shapes.js'
+import type { CallName } from '../shared/calls.js'
+import type { Replies } from '../shared/shapes.js'
 
 export const SessionContext = createContext<Replies['session'] | undefined>(undefined)
 

@@ -1,0 +1,109 @@
+import { describe, expect, it } from '@jest/globals'
+import { createBatches } from '../../lib/base/batches.js'
+import { nextTurn } from '../../lib/base/waiting.js'
+import { gate } from '../support/until.js'
+
+describe('batches', () => {
+  it('have the items that arrive in one turn of the event loop, in their order, and each gets its own result', async () => {
+    const { batches, written } = scene()
+    const results = ['a', 'b', 'c'].map(batches.add)
+    await nextTurn()
+    const later = batches.add('d')
+    expect(await Promise.all([...results, later])).toEqual(['a!', 'b!', 'c!', 'd!'])
+    expect(written).toEqual([['a', 'b', 'c'], ['d']])
+  })
+
+  it.each([1, 2])('collect while %d are written', async (atOnce) => {
+    const holds = [gate(), gate(), gate()]
+    const { batches, written } = scene({ atOnce, write: (_items, nth) => holds[nth]?.opened })
+    const results: Promise<string>[] = []
+    for (const item of ['a', 'b', 'c', 'd']) {
+      results.push(batches.add(item))
+      await nextTurn()
+      await nextTurn()
+    }
+    expect(written).toEqual(['a', 'b', 'c', 'd'].slice(0, atOnce).map((item) => [item]))
+    holds[0]?.open()
+    await results[0]
+    await nextTurn()
+    await nextTurn()
+    expect(written[atOnce]).toEqual(['a', 'b', 'c', 'd'].slice(atOnce))
+    for (const hold of holds) hold.open()
+    expect(await Promise.all(results)).toEqual(['a!', 'b!', 'c!', 'd!'])
+  })
+
+  it('leave what does not fit to the next one, which may be written beside it', async () => {
+    const hold = gate()
+    const { batches, written } = scene({ atOnce: 2, most: 2, write: () => hold.opened })
+    const results = ['a', 'b', 'c', 'd', 'e'].map(batches.add)
+    for (let i = 0; i < 5; i++) await nextTurn()
+    expect(written).toEqual([
+      ['a', 'b'],
+      ['c', 'd'],
+    ])
+    hold.open()
+    await Promise.all(results)
+    expect(written[2]).toEqual(['e'])
+  })
+
+  it('that fail because of one item are split until it is alone', async () => {
+    const { batches, written } = scene({ write: (items) => items.includes('c') && fail('data') })
+    const results = await Promise.allSettled(['a', 'b', 'c', 'd', 'e'].map(batches.add))
+    expect(results.map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'rejected',
+      'fulfilled',
+      'fulfilled',
+    ])
+    expect(written).toEqual([['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c'], ['a', 'b'], ['c'], ['d', 'e']])
+  })
+
+  it('that fail for another reason fail as a whole, and the next one is written', async () => {
+    let isDown = true
+    const { batches, written } = scene({ write: () => isDown && fail('down') })
+    const results = await Promise.allSettled(['a', 'b'].map(batches.add))
+    expect(results).toMatchObject([{ reason: new Error('down') }, { reason: new Error('down') }])
+    isDown = false
+    expect(await batches.add('c')).toBe('c!')
+    expect(written).toEqual([['a', 'b'], ['c']])
+  })
+
+  it('are settled when no item waits and none is written', async () => {
+    const { batches, written } = scene({ most: 1 })
+    await batches.settled()
+    for (const item of ['a', 'b', 'c']) batches.add(item)
+    await batches.settled()
+    expect(written).toEqual([['a'], ['b'], ['c']])
+  })
+})
+
+function fail(message: string): never {
+  throw new Error(message)
+}
+
+function scene({
+  atOnce = 1,
+  most = 10,
+  write = () => undefined,
+}: {
+  atOnce?: number
+  most?: number
+  write?(items: readonly string[], nth: number): unknown
+} = {}) {
+  const written: string[][] = []
+  const batches = createBatches<string, string>({
+    atOnce,
+    take() {
+      let taken = 0
+      return () => ++taken <= most
+    },
+    async write(items) {
+      written.push([...items])
+      await write(items, written.length - 1)
+      return items.map((item) => `${item}!`)
+    },
+    split: (error) => (error as Error).message === 'data',
+  })
+  return { batches, written }
+}

@@ -1,0 +1,116 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
+import { ERROR_CODES, type ErrorCode, MarketplaceError } from '../../lib/base/errors.js'
+import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { anchorsOf } from '../support/docs/pages.js'
+
+const ROOT = join(__dirname, '..', '..')
+const LIB = join(ROOT, 'lib')
+
+describe('MarketplaceError', () => {
+  const { name } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+
+  it.each(Object.keys(ERROR_CODES) as ErrorCode[])('names the page that explains it: %s', (code) => {
+    const error = new MarketplaceError(code, 'Cannot do it: for a test')
+    const [, page = '', anchor = ''] = new RegExp(`^${name}/(docs/\\w+\\.md)#(\\w+)$`).exec(error.help) ?? []
+    const text = readFileSync(join(ROOT, page), 'utf8')
+    expect(anchorsOf(text)).toContain(anchor)
+    expect(text).toContain(`| <a id="${anchor}"></a>\`${code}\` | ${error.status} |`)
+    expect(error.retryable).toBe(ERROR_CODES[code].retryable)
+  })
+
+  it('keeps the original error as its cause', () => {
+    const cause = new Error('the disk is full')
+    expect(new MarketplaceError('store_unavailable', 'Cannot write: the disk is full', { cause }).cause).toBe(
+      cause,
+    )
+  })
+})
+
+describe('an error that lib throws', () => {
+  const sources = readdirSync(LIB, { recursive: true, encoding: 'utf8' })
+    .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page')))
+    .map((file) => [file.replaceAll('\\', '/'), readFileSync(join(LIB, file), 'utf8')] as const)
+  const made = sources.flatMap(([file, source]) =>
+    [...source.matchAll(/(?:throw|reject\(|throw Object\.assign\() ?new (\w+)\(\s*([^\n]*)/g)].map(
+      ([, kind = '', text = '']) => ({ file, kind, text }),
+    ),
+  )
+
+  it('is found by the search in the sources', () => {
+    expect(made.length).toBeGreaterThan(60)
+  })
+
+  it('is a MarketplaceError, or does not leave the part that throws it', () => {
+    const others = made
+      .filter(({ kind }) => !['MarketplaceError', 'ConfigError'].includes(kind))
+      .filter(({ file, kind, text }) => !INSIDE.some((each) => isLike(each, { file, kind, text })))
+    expect(others).toEqual([])
+  })
+
+  it('is still in the code if this list has it as an exception', () => {
+    expect(INSIDE.filter((each) => !made.some((one) => isLike(each, one)))).toEqual([])
+  })
+})
+
+describe('postgresStore', () => {
+  it('throws a MarketplaceError for a schema that is not a plain name', () => {
+    expect(
+      codeThrown(() => postgresStore({ connectionString: 'postgres://127.0.0.1:1/none', schema: 'a"b' })),
+    ).toBe('config_invalid')
+  })
+
+  it('rejects with a MarketplaceError when the server does not answer, and so does every later call', async () => {
+    const store = storeFor('postgres://127.0.0.1:1/none', systemClock)
+    const calls = {
+      open: () => store.open(),
+      accept: () => store.accept([]),
+      subscriptionsOf: () => store.subscriptionsOf('b1'),
+      listEntries: () => store.listEntries({}),
+      getEntry: () => store.getEntry('id'),
+      replayEntry: () => store.replayEntry('id'),
+      counts: () => store.counts(),
+      backup: () => store.backup('file.db'),
+    }
+    for (const [call, made] of Object.entries(calls)) {
+      const error = await made().catch((thrown: unknown) => thrown)
+      expect([call, error]).toEqual([call, expect.any(MarketplaceError)])
+    }
+    await store.close()
+  })
+})
+
+/** Errors that another part catches, with their origin and their handling. */
+const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = [
+  { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'the connections are being', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'the connection does not', becomes: 'a new connection' },
+  { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
+  { file: 'sqlite/thread.ts', kind: 'Error', text: 'cannot load', becomes: 'NoThread' },
+  { file: 'sqlite/thread.ts', kind: 'NoThread', text: '', becomes: 'done without the thread' },
+  { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_accepted' },
+  { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
+  { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
+  { file: 'waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
+  { file: 'cli/', kind: 'Stop', text: '', becomes: 'a message and an exit code' },
+  { file: 'cli/', kind: 'InvalidArgumentError', text: '', becomes: 'a message of the command line' },
+  { file: 'console/', kind: 'Refusal', text: '', becomes: 'a reply of the console' },
+]
+
+function isLike(
+  one: { file: string; kind: string; text: string },
+  made: { file: string; kind: string; text: string },
+) {
+  return made.file.startsWith(one.file) && made.kind === one.kind && made.text.includes(one.text)
+}
+
+function codeThrown(call: () => unknown): unknown {
+  try {
+    return call()
+  } catch (error) {
+    return error instanceof MarketplaceError ? error.code : error
+  }
+}

@@ -1,0 +1,336 @@
+import { describe, expect, it } from '@jest/globals'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
+import type { SubscriptionRecord } from '../../lib/base/record.js'
+import {
+  answerOf,
+  type Decision,
+  type DecisionRules,
+  decide,
+  decisionWithout,
+  REASONS,
+  type Reason,
+} from '../../lib/entitlement/decide.js'
+import { createOwnRule } from '../../lib/entitlement/own-rule.js'
+import { nextStepOf } from '../../lib/entitlement/reasons.js'
+import type { Subscription } from '../../lib/store/port/store.js'
+
+const NOW = Date.UTC(2030, 0, 10)
+const RULES: DecisionRules = {
+  purchasableUids: ['p', 'p2'],
+  entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+  maxStaleMs: 72 * HOUR,
+}
+
+describe('the answer for a handler of a change', () => {
+  it('is known if all that was not read yet makes a change at its first read', () => {
+    const denied = read('suspended')
+    expect(answerOf([denied, unread()], RULES, NOW)).toMatchObject({ entitled: false, known: true })
+    expect(answerOf([denied, unread({ quiet: true })], RULES, NOW)).toMatchObject({ known: false })
+    const stale = read('purchased', { readAt: null })
+    expect(answerOf([denied, stale, unread()], RULES, NOW)).toMatchObject({ known: false })
+  })
+})
+
+describe('the table of reasons', () => {
+  it('has one reason that grants access, and all but four mean that the answer is known', () => {
+    const names = Object.keys(REASONS)
+    expect(names.filter((name) => REASONS[name as keyof typeof REASONS].entitled)).toEqual(['purchased'])
+    expect(names.filter((name) => !REASONS[name as keyof typeof REASONS].known)).toEqual([
+      'not_read_yet',
+      'stale',
+      'entitled_when_failed',
+      'store_unavailable',
+    ])
+  })
+
+  it('gives each reason its own rank and sentence', () => {
+    const rows = Object.values(REASONS)
+    expect(rows.map(({ rank }) => rank)).toEqual(rows.map((_, i) => i))
+    for (const { meaning } of rows) expect(meaning).toMatch(/^[A-Z].+\.$/)
+  })
+})
+
+describe('a subscription that was read', () => {
+  it('grants access while the platform has confirmed it recently enough', () => {
+    expect(reasonOf(read('purchased'))).toBe('purchased')
+    expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR }))).toBe('purchased')
+    expect(reasonOf(read('purchased', { readAt: NOW - 72 * HOUR - 1 }))).toBe('stale')
+    expect(reasonOf(read('purchased', { readAt: null }))).toBe('stale')
+  })
+
+  it('counts as confirmed even if the clock of this machine is behind', () => {
+    expect(reasonOf(read('purchased', { readAt: NOW + HOUR }))).toBe('purchased')
+  })
+
+  it('denies access in any other state, however old', () => {
+    for (const state of ['suspended', 'canceled', 'Purchased', '']) {
+      expect(reasonOf(read(state, { readAt: NOW - 100 * DAY }))).toBe('not_purchased')
+    }
+  })
+
+  it('is revoked or missing whatever its last record contained', () => {
+    expect(reasonOf(read('purchased', { gone: 'revoked', state: null }))).toBe('revoked')
+    expect(reasonOf(read('purchased', { gone: 'missing', state: null }))).toBe('missing')
+  })
+
+  it("counts if it is for one of the app's own items, and always if none is configured", () => {
+    expect(reasonOf(read('purchased', {}, 'p2'))).toBe('purchased')
+    expect(reasonOf(read('purchased', {}, 'q'))).toBe('other_app')
+    expect(reasonOf(read('purchased', {}, 'q'), { purchasableUids: [] })).toBe('purchased')
+  })
+
+  it.each([
+    ['throws', () => JSON.parse('{')],
+    ['returns a truthy value', () => 'yes'],
+    ['returns a promise', () => Promise.resolve(true)],
+    ['returns a promise that rejects', () => Promise.reject(new Error('no database'))],
+    ['answers nothing', () => undefined],
+  ])("denies access if the app's own rule %s", async (_what, rule) => {
+    const { answer } = createOwnRule({ entitledWhen: rule, clock: systemClock })
+    expect(reasonOf(read('purchased'), { entitledWhen: answer })).toBe('entitled_when_failed')
+    // An unhandled rejection would end the process here.
+    await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  it('is passed to the app’s own rule unchanged', () => {
+    const seen: SubscriptionRecord[] = []
+    const subscription = read('trial')
+    const entitledWhen = (record: SubscriptionRecord) => seen.push(record) > 0
+    expect(decide('b', [subscription], { ...RULES, entitledWhen }, NOW).reason).toBe('purchased')
+    expect(seen).toEqual([subscription.record])
+  })
+})
+
+describe('a subscription that was never read', () => {
+  it('is not known while a read is due', () => {
+    expect(reasonOf(unread())).toBe('not_read_yet')
+    expect(reasonOf(unread({ failure: 'platform_timeout' }))).toBe('not_read_yet')
+  })
+
+  it('is not known while the platform may lag behind its event, after any answer', () => {
+    const answers = ['platform_record_missing', 'platform_refused', 'token_refused']
+    for (const failure of answers) {
+      expect(reasonOf(unread({ failure, verifying: true, pending: false }))).toBe('not_read_yet')
+    }
+  })
+
+  it('is missing after the platform has answered so, unless a later event names it', () => {
+    const failure = 'platform_record_missing'
+    expect(reasonOf(unread({ failure, pending: false }))).toBe('missing')
+    expect(reasonOf(unread({ failure, pending: true }))).toBe('not_read_yet')
+  })
+
+  it.each(['platform_refused', 'platform_record_mismatch', 'token_refused'])(
+    'is unreadable if the answer was %s',
+    (failure) => {
+      expect(reasonOf(unread({ failure }))).toBe('unreadable')
+    },
+  )
+
+  it('is unreadable after it was given up', () => {
+    expect(reasonOf(unread({ refreshAt: null, pending: true }))).toBe('unreadable')
+    expect(reasonOf(unread({ refreshAt: null, pending: false, purchasableUid: 'p' }))).toBe('unreadable')
+  })
+})
+
+describe('the decision', () => {
+  it('consists of the answer, its reason, its evidence and its age', () => {
+    const subscription = read('purchased', { readAt: NOW - 30 * SECOND, failure: 'platform_timeout' })
+    expect(of([subscription])).toEqual({
+      business_uid: 'b',
+      entitled: true,
+      entitledItems: ['p'],
+      known: true,
+      reason: 'purchased',
+      explanation:
+        'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed (platform_timeout).',
+      asOf: '2030-01-09T23:59:30.000Z',
+      stale: false,
+      subscriptions: [
+        {
+          subscription_uid: 's',
+          purchasable_uid: 'p',
+          purchase_state: 'purchased',
+          entitled: true,
+          reason: 'purchased',
+          asOf: '2030-01-09T23:59:30.000Z',
+          pending: false,
+          failure: 'platform_timeout',
+        },
+      ],
+    })
+  })
+
+  it('names the item of the record, or otherwise the announced one', () => {
+    const items = (subscription: Subscription) => of([subscription]).subscriptions[0]?.purchasable_uid
+    expect(items(read('purchased', { purchasableUid: 'announced' }))).toBe('p')
+    expect(items(unread({ purchasableUid: 'announced' }))).toBe('announced')
+  })
+
+  it('is stale if it rests on old evidence, or on none', () => {
+    const stale = of([read('purchased', { readAt: NOW - 80 * HOUR })])
+    expect(stale).toMatchObject({ entitled: false, known: false, stale: true })
+    expect(decisionWithout('b', 'store_unavailable', NOW)).toEqual({
+      business_uid: 'b',
+      entitled: false,
+      entitledItems: [],
+      known: false,
+      reason: 'store_unavailable',
+      explanation: REASONS.store_unavailable.meaning,
+      asOf: null,
+      stale: true,
+      subscriptions: [],
+    })
+    expect(decisionWithout('?', 'invalid_business_uid', NOW)).toMatchObject({ known: true, stale: false })
+  })
+
+  it('is certain for a business that was never announced', () => {
+    expect(of([])).toMatchObject({ reason: 'unknown_business', known: true, asOf: null, stale: false })
+  })
+
+  it('rests on the subscription with the best reason, and of two such on the one confirmed last', () => {
+    const suspended = read('suspended', { subscriptionUid: 'no', readAt: NOW })
+    const older = read('purchased', { subscriptionUid: 'older', readAt: NOW - 2 * HOUR })
+    const newer = read('purchased', { subscriptionUid: 'newer', readAt: NOW - HOUR })
+    for (const order of [
+      [suspended, older, newer],
+      [newer, older, suspended],
+      [older, newer, suspended],
+    ]) {
+      const decision = of(order)
+      expect(decision).toMatchObject({ reason: 'purchased', asOf: '2030-01-09T23:00:00.000Z' })
+      expect(decision.explanation).toMatch(/Subscription newer.*Subscription older.*Subscription no:/)
+      // The subscriptions are in the order of the store.
+      expect(decision.subscriptions.map(({ subscription_uid }) => subscription_uid)).toEqual(
+        order.map(({ subscriptionUid }) => subscriptionUid),
+      )
+    }
+  })
+
+  it('prefers a confirmed subscription to one that was never confirmed', () => {
+    const never = read('purchased', { readAt: null })
+    const once = read('purchased', { readAt: NOW - 80 * HOUR })
+    expect(of([never, once]).asOf).not.toBeNull()
+    expect(of([once, never]).asOf).not.toBeNull()
+  })
+
+  it('names both items if all known subscriptions are for another item', () => {
+    expect(of([read('purchased', {}, 'q')]).explanation).toBe(
+      `${REASONS.other_app.meaning} Subscription s: purchased, confirmed 0 s ago. ` +
+        'It is of the item q, and app.purchasableUid is p, p2.',
+    )
+    expect(of([read('purchased')]).explanation).not.toContain('app.purchasableUid')
+  })
+})
+
+describe('the explanation', () => {
+  it.each([
+    [0, '0 s'],
+    [-HOUR, '0 s'],
+    [119 * SECOND, '119 s'],
+    [2 * MINUTE, '2 min'],
+    [2 * HOUR - MINUTE, '119 min'],
+    [2 * HOUR, '2 h'],
+    [50 * HOUR, '50 h'],
+  ])('gives an age of %d ms as %s', (age, words) => {
+    expect(of([read('purchased', { readAt: NOW - age })]).explanation).toContain(`confirmed ${words} ago`)
+  })
+
+  it('names the work under way and the last failure', () => {
+    expect(of([unread()]).explanation).toBe(
+      `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is under way.`,
+    )
+    expect(of([unread({ pending: false, failure: 'token_refused' })]).explanation).toContain(
+      'never read; the last read failed (token_refused).',
+    )
+    expect(of([read('purchased', { gone: 'missing', state: null })]).explanation).toContain(
+      'no longer shown, confirmed 0 s ago.',
+    )
+  })
+
+  it('names twenty subscriptions, and how many more there are', () => {
+    const many = (count: number) =>
+      of(Array.from({ length: count }, (_, i) => unread({ subscriptionUid: `s${i}` }))).explanation
+    expect(many(20).match(/Subscription s/g)).toHaveLength(20)
+    expect(many(20)).not.toContain('more.')
+    expect(many(23).match(/Subscription s/g)).toHaveLength(20)
+    expect(many(23)).toMatch(/And 3 more\.$/)
+  })
+})
+
+/** The decision. The short answer, which handlers of changes get, agrees with each; its own test has the exception. */
+function of(subscriptions: Subscription[], rules: Partial<DecisionRules> = {}): Decision {
+  const decision = decide('b', subscriptions, { ...RULES, ...rules }, NOW)
+  const { entitled, known, reason } = decision
+  const answer = answerOf(subscriptions, { ...RULES, ...rules }, NOW)
+  expect(answer.entitled).toBe(entitled)
+  if (reason !== 'not_read_yet') expect(answer.known).toBe(known)
+  return decision
+}
+
+function reasonOf(subscription: Subscription, rules: Partial<DecisionRules> = {}) {
+  return of([subscription], rules).reason
+}
+
+function read(state: string, more: Partial<Subscription> = {}, purchasable_uid = 'p'): Subscription {
+  const record = { uid: 's', business_uid: 'b', purchasable_uid, purchase_state: state }
+  return { ...unread({ record, state, readAt: NOW, pending: false }), ...more }
+}
+
+function unread(more: Partial<Subscription> = {}): Subscription {
+  return {
+    subscriptionUid: 's',
+    businessUid: 'b',
+    purchasableUid: null,
+    record: null,
+    state: null,
+    gone: null,
+    readAt: null,
+    requestedAt: NOW,
+    owedSince: null,
+    generation: 1,
+    settledGeneration: 0,
+    pending: true,
+    verifying: false,
+    failure: null,
+    refreshAt: NOW,
+    quiet: false,
+    ...more,
+  }
+}
+
+describe('the next step', () => {
+  const of = (reason: Reason, ...subscriptions: [Reason, string | null, (string | null)?][]) =>
+    nextStepOf({
+      reason,
+      subscriptions: subscriptions.map(([each, purchase_state, failure = null]) => ({
+        reason: each,
+        purchase_state,
+        failure,
+      })),
+    })
+  const { next, action } = REASONS.not_purchased
+
+  it('is a whole sentence for every reason', () => {
+    for (const row of Object.values(REASONS)) expect(row.next).toMatch(/^[A-Z].{20,}\.$/)
+  })
+
+  it('follows the state or the failure that all deciding subscriptions share', () => {
+    const suspended: [Reason, string] = ['not_purchased', 'suspended']
+    expect(of('not_purchased', suspended, suspended).next).toContain('payment failed')
+    expect(of('not_purchased', ['not_purchased', 'canceled'], ['missing', null]).next).toContain(
+      'was canceled',
+    )
+    expect(of('not_purchased', ['not_purchased', 'canceled'], suspended)).toEqual({ next, action })
+    expect(of('stale', ['stale', 'purchased', 'app_credentials_refused'])).toMatchObject({ action: 'health' })
+    expect(of('unreadable', ['unreadable', null, 'platform_record_mismatch'])).toMatchObject({
+      action: 'none',
+    })
+  })
+
+  it('is that of the reason otherwise', () => {
+    expect(of('not_purchased', ['not_purchased', 'constructor'])).toEqual({ next, action })
+    expect(of('not_purchased')).toEqual({ next, action })
+    expect(of('unknown_business').action).toBe('track')
+  })
+})

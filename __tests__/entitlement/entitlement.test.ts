@@ -1,0 +1,255 @@
+import { describe, expect, it } from '@jest/globals'
+import type { Request } from 'express'
+import { HOUR } from '../../lib/base/clock.js'
+import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
+import type { Marketplace } from '../../lib/index.js'
+import type { Simulator } from '../../lib/testing/index.js'
+import { jumpingClock } from '../support/jumping-clock.js'
+import { buy, explode, notice } from '../support/purchases.js'
+import { createScene } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+const B1 = 'business-one'
+
+const B2 = 'business-two'
+
+describe('access to the app', () => {
+  for (const row of TRANSITIONS) {
+    for (const current of row.current) {
+      const title = `${current}: ${row.trigger}${row.condition ? `, ${row.condition}` : ''} → ${row.next}`
+      it(title, async () => {
+        const { platform, marketplace } = await createScene()
+        const uid = await bringTo(current, platform, marketplace)
+        const before = platform.deliveries.length
+
+        const moved = move(platform, uid, row)
+        await platform.settled()
+
+        expect(moved.purchase_state).toBe(row.next)
+        expect(platform.deliveries.slice(before).map(({ event }) => event)).toEqual(
+          row.emits ? [row.emits] : [],
+        )
+        expect(await marketplace.isEntitled(B1)).toBe(row.next === 'purchased')
+        expect(await marketplace.explain(B1)).toMatchObject({
+          entitled: row.next === 'purchased',
+          known: true,
+          subscriptions: [{ subscription_uid: moved.uid, purchase_state: row.next }],
+        })
+      })
+    }
+  }
+
+  it('D4 is granted and denied again as the state goes back and forth', async () => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    for (let round = 0; round < 3; round++) {
+      platform.paymentIssue(uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      platform.confirmPayment(uid)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+    }
+  })
+
+  it.each([
+    'expired',
+    'pending',
+    'Purchased',
+    'PURCHASED',
+    ' purchased',
+    'purchased ',
+    'purchase',
+    'true',
+    '',
+  ])('D14 is denied in the undocumented state "%s", which is stored unchanged', async (purchase_state) => {
+    const { platform, marketplace } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.set(uid, { purchase_state })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({
+      reason: 'not_purchased',
+      subscriptions: [{ purchase_state }],
+    })
+  })
+
+  it('is the same for both spellings of canceled', async () => {
+    const { platform, marketplace } = await createScene()
+    const changes: unknown[] = []
+    marketplace.onPurchaseChange(({ from, to }) => changes.push([from, to]))
+    const { uid } = await buy(platform, marketplace)
+    platform.set(uid, { purchase_state: 'cancelled' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    platform.set(uid, { purchase_state: 'canceled' })
+    await marketplace.businesses.refresh(B1)
+    expect(await marketplace.explain(B1)).toMatchObject({ subscriptions: [{ purchase_state: 'canceled' }] })
+    platform.set(uid, { purchase_state: 'purchased' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    await until('all changes are handled', () => changes.length === 3)
+    expect(changes).toEqual([
+      [null, 'purchased'],
+      ['purchased', 'canceled'],
+      ['canceled', 'purchased'],
+    ])
+  })
+
+  it("follows the app's own rule, and is denied if that rule throws or returns anything but true", async () => {
+    let rule = (_record: Record<string, unknown>): unknown => true
+    const { platform, marketplace } = await createScene({
+      entitledWhen: (record) => rule(record) as boolean,
+    })
+    platform.purchase({ business_uid: B1, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    const denying = [() => 1, () => 'yes', () => null, () => Promise.resolve(true), () => explode()]
+    for (const [i, next] of denying.entries()) {
+      rule = next
+      const business_uid = `business-${i}`
+      platform.purchase({ business_uid, payment: 'succeeded' })
+      await platform.settled()
+      expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    }
+  })
+
+  it('guards a route: 402 before the purchase, 200 while purchased, 402 after, 503 while not known', async () => {
+    const { platform, marketplace, app, url } = await createScene({ freshness: { waitMs: 500 } })
+    const guard = marketplace.requireEntitlement({ businessUid: (req: Request) => req.header('x-business') })
+    app.use('/reports', guard, (_req, res) => void res.send('the report'))
+    const status = async (business: string) =>
+      (await fetch(`${url}/reports`, { headers: { 'x-business': business } })).status
+
+    expect(await status(B1)).toBe(402)
+    const { uid } = await buy(platform, marketplace)
+    expect(await status(B1)).toBe(200)
+    expect(await status(B2)).toBe(402)
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await status(B1)).toBe(402)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    platform.purchase({ business_uid: B2, payment: 'succeeded' })
+    await platform.settled()
+    expect(await status(B2)).toBe(503)
+    platform.faults.clear()
+    await until('the second business gets the report', async () => (await status(B2)) === 200)
+  })
+})
+
+describe('several subscriptions of one business', () => {
+  it.each(['the canceled one first', 'the purchased one first'])(
+    'D15 give access if one is purchased, %s',
+    async (order) => {
+      const { platform, marketplace } = await createScene()
+      const uids = ['old', 'new']
+      const [ended, running] = order.startsWith('the canceled') ? uids : uids.reverse()
+      for (const subscription_uid of ['old', 'new']) {
+        platform.purchase({ business_uid: B1, payment: 'succeeded', subscription_uid })
+      }
+      platform.cancel(ended as string)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+      platform.cancel(running as string)
+      await platform.settled()
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+    },
+  )
+
+  it('give access while one of two is suspended, and the explanation lists each', async () => {
+    const { platform, marketplace } = await createScene()
+    const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const second = platform.purchase({ business_uid: B1, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    const { subscriptions } = await marketplace.explain(B1)
+    expect(subscriptions.map((each) => [each.subscription_uid, each.entitled, each.reason])).toEqual([
+      [first.uid, true, 'purchased'],
+      [second.uid, false, 'not_purchased'],
+    ])
+  })
+
+  it('never give access to another business', async () => {
+    const { platform, marketplace } = await createScene()
+    await buy(platform, marketplace)
+    platform.purchase({ business_uid: B2, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.isEntitled('business')).toBe(false)
+    expect(await marketplace.isEntitled(B1.toUpperCase())).toBe(false)
+  })
+})
+
+describe('the explanation', () => {
+  it('gives reason, evidence and age in a sentence', async () => {
+    const { clock, jump } = jumpingClock()
+    const { platform, marketplace } = await createScene({ clock })
+    expect(await marketplace.explain(B1)).toEqual({
+      business_uid: B1,
+      entitled: false,
+      entitledItems: [],
+      known: true,
+      reason: 'unknown_business',
+      explanation: 'No event and no call has named a subscription of this business.',
+      asOf: null,
+      stale: false,
+      subscriptions: [],
+    })
+    const { uid } = await buy(platform, marketplace)
+    jump(3 * HOUR)
+    const decision = await marketplace.explain(B1)
+    expect(decision.explanation).toBe(
+      `The app is purchased. Subscription ${uid}: purchased, confirmed 3 h ago.`,
+    )
+    expect(Date.parse(decision.asOf as string)).toBeLessThan(clock.now() - 2 * HOUR)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    const failing = await marketplace.businesses.refresh(B1)
+    expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
+    expect((await marketplace.explain('')).explanation).toBe(
+      'The given value is not an identifier of a business.',
+    )
+  })
+
+  it('lists the twenty most relevant subscriptions, however many are forged', async () => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
+    const made = Array.from({ length: 200 }, (_, i) => notice({ subscription_uid: `made-up-${i}` }))
+    await deliver(made)
+    const { uid } = await buy(platform, marketplace)
+    const { explanation, subscriptions } = await marketplace.explain(B1)
+    expect(subscriptions).toHaveLength(201)
+    expect(explanation).toMatch(
+      new RegExp(`^The app is purchased. Subscription ${uid}: purchased, .*And 181 more.$`),
+    )
+  })
+})
+
+async function bringTo(
+  state: string,
+  platform: Simulator,
+  marketplace: Marketplace,
+): Promise<string | undefined> {
+  if (state === 'none') return undefined
+  const payment = state === 'suspended' ? 'failed' : 'succeeded'
+  const { uid } = platform.purchase({ business_uid: B1, payment })
+  await platform.settled()
+  expect(await marketplace.isEntitled(B1)).toBe(payment === 'succeeded')
+  return uid
+}
+
+function move(platform: Simulator, uid: string | undefined, row: (typeof TRANSITIONS)[number]) {
+  switch (row.trigger) {
+    case 'User purchases an app':
+      return platform.purchase({
+        business_uid: B1,
+        payment: row.condition === 'Payment succeeded' ? 'succeeded' : 'failed',
+      })
+    case 'Payment confirmation received':
+      return platform.confirmPayment(uid as string)
+    case 'Payment issue received':
+      return platform.paymentIssue(uid as string)
+    case 'User cancels the app subscription':
+      return platform.cancel(uid as string)
+  }
+}

@@ -1,0 +1,163 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, SECOND } from '../../lib/base/clock.js'
+import type { DecisionRules } from '../../lib/entitlement/decide.js'
+import { createEntitlements } from '../../lib/entitlement/entitlements.js'
+import type { Hint, Subscription } from '../../lib/store/port/store.js'
+import { createReader, record } from '../support/reader.js'
+import { createVirtualClock } from '../support/virtual-clock.js'
+
+describe('the wait of a question for a read', () => {
+  it('counts from the delivery, not from the question', async () => {
+    const { clock, ask } = asked({ requestedMsAgo: 1_500 })
+    const question = ask()
+    await clock.advance(499)
+    expect(question.answer).toBeUndefined()
+    await clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+
+  it('lasts the whole time for a delivery that came just now, or has a time in the future', async () => {
+    for (const requestedMsAgo of [0, -SECOND]) {
+      const { clock, ask } = asked({ requestedMsAgo })
+      const question = ask()
+      await clock.advance(1_999)
+      expect(question.answer).toBeUndefined()
+      await clock.advance(1)
+      expect(question.answer).toBe(false)
+    }
+  })
+
+  it.each([
+    ['was requested longer ago', { requestedMsAgo: 2 * SECOND }],
+    ['has failed', { requestedMsAgo: 0, failure: 'platform_timeout' }],
+    ['is not due any more', { requestedMsAgo: 0, pending: false }],
+    ['was never requested', { requestedMsAgo: null }],
+    [
+      'verifies a record that was shown before',
+      { requestedMsAgo: 0, pending: false, verifying: true, record: record('canceled', 1) },
+    ],
+  ])('is zero when the read %s', async (_what, given) => {
+    const { clock, ask } = asked(given)
+    const question = ask()
+    await clock.rest()
+    expect(question.answer).toBe(false)
+  })
+
+  it('counts from the first request that has no answer, however many follow', async () => {
+    const clock = Date.UTC(2030, 0, 1)
+    const { ask, ...virtual } = asked({ requestedMsAgo: 0, owedSince: clock - 1_900 })
+    const question = ask()
+    await virtual.clock.advance(99)
+    expect(question.answer).toBeUndefined()
+    await virtual.clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+
+  describe('of a business that may use the app, if requests and reads follow each other', () => {
+    it('lasts waitMs in all', async () => {
+      const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
+      for (const expectedMs of [2_000, 0, 0]) {
+        const begun = clock.now()
+        change({ readAt: begun - SECOND, owedSince: begun })
+        const question = ask()
+        await clock.rest()
+        if (expectedMs > 0) {
+          await clock.advance(expectedMs - 1)
+          expect(question.answer).toBeUndefined()
+          await clock.advance(1)
+        }
+        expect(question.answer).toBe(true)
+      }
+    })
+
+    it.each([
+      ['is five seconds after the last read', -5_000, {}, true],
+      ['is less than that after the last read', -4_999, {}, false],
+      ['follows an answer that was no', -1, { state: 'suspended', record: record('suspended', 1) }, true],
+    ])('begins again, or not, when the request %s', async (_when, readAt, between, again) => {
+      const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
+      change({ readAt: clock.now() - SECOND, owedSince: clock.now() })
+      const first = ask()
+      await clock.advance(2_000)
+      expect(first.answer).toBe(true)
+      change({ ...between, pending: false })
+      ask()
+      await clock.rest()
+      change({ ...confirmed, pending: true, readAt: clock.now() + readAt, owedSince: clock.now() })
+      const second = ask()
+      await clock.rest()
+      expect(second.answer).toBe(again ? undefined : true)
+    })
+  })
+
+  it('ends when the marketplace closes, after a last look at its store', async () => {
+    const { clock, ask, close, fail, subscribed } = asked({ requestedMsAgo: 0 })
+    const question = ask()
+    await clock.advance(100)
+    expect([question.answer, subscribed()]).toEqual([undefined, 1])
+    fail()
+    close()
+    await clock.rest()
+    expect([question.answer, subscribed()]).toEqual([false, 0])
+  })
+
+  it('lasts for a subscription that was never shown while it is being verified', async () => {
+    const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
+    const question = ask()
+    await clock.advance(1_999)
+    expect(question.answer).toBeUndefined()
+    await clock.advance(1)
+    expect(question.answer).toBe(false)
+  })
+})
+
+const isPurchased: DecisionRules['entitledWhen'] = ({ purchase_state }) => purchase_state === 'purchased'
+const confirmed = { record: record('purchased', 1), state: 'purchased' }
+
+/** A business with one announced subscription that was never read. A question about it waits at most two seconds. */
+function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>) {
+  const { requestedMsAgo, ...more } = given
+  const clock = createVirtualClock({ isBusy: () => false })
+  const requestedAt = requestedMsAgo === null ? null : clock.now() - requestedMsAgo
+  const subscription = { ...createReader().claim.subscription, owedSince: requestedAt, ...more, requestedAt }
+  let isDown = false
+  let subscribed = 0
+  let hint: (given: Hint) => void = () => {}
+  const { isEntitled, close } = createEntitlements({
+    store: {
+      readFirst: async () => {},
+      async subscriptionsOf() {
+        if (isDown) throw new Error('closed')
+        return [subscription]
+      },
+      subscribe(listener) {
+        subscribed++
+        hint = listener
+        return () => void subscribed--
+      },
+    },
+    rules: { purchasableUids: [], entitledWhen: isPurchased, maxStaleMs: HOUR },
+    waitMs: 2 * SECOND,
+    clock: clock.forProcess(),
+  })
+  return {
+    clock,
+    close,
+    fail() {
+      isDown = true
+    },
+    subscribed: () => subscribed,
+    /** Commits a change of the subscription. */
+    change(more: Partial<Subscription>) {
+      Object.assign(subscription, more)
+      hint({ kind: 'requested', businessUid: 'b' })
+    },
+    ask() {
+      const question: { answer?: boolean } = {}
+      isEntitled('b').then((answer) => {
+        question.answer = answer
+      })
+      return question
+    },
+  }
+}

@@ -1,0 +1,157 @@
+import { describe, expect, it } from '@jest/globals'
+import type { BrowserContextOptions, Page } from 'playwright-core'
+import { askPage, troubles, useBrowser } from '../support/browser.js'
+import { headlineIs, openDemo, press, tabTo, text, useDemo } from './example-page.demo.js'
+
+useBrowser()
+const demo = useDemo()
+
+describe('the first screen of the example app', () => {
+  it('shows the question, the strip and the stories on a desk, and the question and the strip on a phone', async () => {
+    const strip = ['May this business use my app now?', 'Platform', 'This package', 'Your app']
+    const desk = await open({ viewport: { width: 1280, height: 720 } })
+    expect(await askPage(desk, 'partsInSight')).toEqual([
+      ...strip,
+      'A customer pays',
+      'A customer misses a payment',
+      'The app dies',
+    ])
+    const phone = await open({ viewport: { width: 320, height: 700 } })
+    expect(await askPage(phone, 'partsInSight')).toEqual(strip)
+  })
+
+  it('lights the parts of the strip one after the other, as a webhook passes through', async () => {
+    const page = await open({ reducedMotion: 'no-preference', business: 'Radhaus Becker' })
+    await text(page, '#strip-truth', 'nothing bought')
+    await askPage(page, 'watchStrip')
+    await press(page, 'Buy and pay')
+    await page.waitForSelector('[data-part="platform"][data-lit="now"]')
+    // The strip plays events slowly that took milliseconds; the stations of the strip wait for it.
+    await text(page, '#strip-answer', 'Report closed')
+    await text(page, '#strip-answer', 'Report open')
+    await text(page, '#strip-known', 'purchased')
+    await page.waitForSelector('#strip:not(:has([data-lit="now"]))')
+    const lit = (await askPage(page, 'litOfStrip')) as string[]
+    const order = ['platform', 'webhook,package', 'platform,read', 'answer,app'].map((parts) =>
+      lit.indexOf(parts),
+    )
+    expect(order).not.toContain(-1)
+    expect(order).toEqual([...order].sort((a, b) => a - b))
+    expect(await askPage(page, 'shortestLight')).toBeGreaterThan(500)
+  }, 40_000)
+})
+
+describe('the stories of the example app', () => {
+  let page: Page
+
+  it('show how a customer pays', async () => {
+    page = await open()
+    await begin('A customer pays', 'Step 1 of 3')
+    await step('Open the report', 'Step 2 of 3', 'The gate answers 402')
+    await step('Buy and pay', 'Step 3 of 3', 'The webhook was written to disk')
+    await step('Open the report', 'The end', '200 OK')
+    await headlineIs(page, 'Let in')
+    await text(page, '#truth', 'purchased')
+    await isGroup(0, 'Bakery Lindt opens the report: 200 OK')
+    await isGroup(1, 'Bakery Lindt buys the app, and the payment succeeds')
+    await isGroup(2, 'Bakery Lindt opens the report: 402 Payment Required')
+  }, 60_000)
+
+  it('show how a customer misses a payment, and pays', async () => {
+    page = await open()
+    await begin('A customer misses a payment', 'Step 1 of 4')
+    await step('Buy and pay', 'Step 2 of 4', 'The studio may use the app.')
+    await headlineIs(page, 'Let in')
+    // The story continues with its own business.
+    await page.getByLabel('Salon Aurora').check()
+    await step('Miss a payment', 'Step 3 of 4', 'The studio is not let in any more.')
+    await headlineIs(page, 'Not let in')
+    await step('Open the report', 'Step 4 of 4', '402 Payment Required')
+    await step('Confirm payment', 'The end', 'let in again')
+    await headlineIs(page, 'Let in')
+  }, 60_000)
+
+  it('show that nothing is lost when the app is killed while a webhook is on its way', async () => {
+    page = await open()
+    await begin('The app dies', 'Step 1 of 3')
+    await step('Buy, then kill -9', 'Step 2 of 3', 'Only the line on disk remains of the purchase.')
+    await headlineIs(page, 'The app is stopped')
+    const happened = page.locator('#causes > li').first().locator('.words')
+    // A third one follows if the read had begun before the kill.
+    expect((await happened.allTextContents()).slice(0, 2)).toEqual([
+      'purchasable_subscription/create, acknowledged',
+      'The app is killed (SIGKILL)',
+    ])
+    await step('Miss a payment, then pay', 'Step 3 of 3', 'Both are lost.')
+    await isGroup(0, 'Café Morgenrot misses a payment, then pays')
+    await text(page, '#strip-known', 'Stopped, its database is on disk')
+    await step('Start the app', 'The end', 'The line was still on disk')
+    await headlineIs(page, 'Let in')
+    await isGroup(0, 'The app starts')
+    const group = page.locator('#causes > li').first()
+    await group.locator('[data-kind="decision"]').getByText('Let in: purchased').waitFor()
+    await group.locator('[data-kind="read"]').first().waitFor()
+    expect(await group.locator('[data-kind="delivery"]').count()).toBe(0)
+    await text(page, '#known', 'purchased')
+    expect(await page.textContent('#story-before')).toContain('Nothing is lost.')
+  }, 60_000)
+
+  it('can be played again, with the keyboard alone, and a screen reader announces each step once', async () => {
+    page = await open()
+    await tabTo(
+      page,
+      'A customer paysA webhook arrives, the package reads the subscription, the report opens.',
+    )
+    await page.keyboard.press('Enter')
+    for (const [button, next] of [
+      ['Open the report', 'Step 2 of 3'],
+      ['Buy and pay', 'Step 3 of 3'],
+      ['Open the report', 'The end'],
+    ] as const) {
+      expect(await askPage(page, 'focusedWords')).toBe(button)
+      await page.keyboard.press('Enter')
+      await text(page, '#story-count', next)
+      expect(await page.textContent('#status')).toMatch(/^Step \d of 3: /)
+    }
+    expect(await askPage(page, 'focusedWords')).toBe('Play it again')
+    await headlineIs(page, 'Let in')
+    await page.keyboard.press('Enter')
+    await text(page, '#story-count', 'Step 1 of 3')
+    expect(await askPage(page, 'focusedWords')).toBe('Open the report')
+  }, 60_000)
+
+  it('show the code behind each step', async () => {
+    page = await open()
+    await begin('The app dies', 'Step 1 of 3')
+    await page.getByRole('button', { name: 'Code behind Buy, then kill -9' }).click()
+    await page.locator('.player .code').getByText("app.use('/webhooks/marketplace'").waitFor()
+    await page.locator('.player .code').getByText('app.kill()').waitFor()
+  })
+
+  it('leave no error in the console', () => {
+    expect(troubles).toEqual([])
+  })
+
+  async function begin(title: string, count: string) {
+    await page.locator('.cover', { hasText: title }).click()
+    await text(page, '#story-title', title)
+    await text(page, '#story-count', count)
+  }
+
+  async function step(button: string, count: string, after: string) {
+    await page
+      .locator('#story-press button:not(.opener)')
+      .and(page.getByText(button, { exact: true }))
+      .click()
+    await text(page, '#story-count', count)
+    expect(await page.textContent('#story-after')).toContain(after)
+  }
+
+  async function isGroup(at: number, title: string) {
+    expect(await page.locator('#causes > li').nth(at).locator('.title').textContent()).toBe(title)
+  }
+})
+
+function open(options: BrowserContextOptions & { business?: string } = {}): Promise<Page> {
+  return openDemo(demo().url, options)
+}

@@ -1,0 +1,301 @@
+import { afterEach, describe, expect, it, jest } from '@jest/globals'
+import express5 from 'express'
+import request from 'supertest'
+import {
+  createRequireEntitlement,
+  type EntitlementPort,
+  type GuardDecision,
+  type RequireEntitlementOptions,
+} from '../../lib/express/require-entitlement.js'
+
+const express4 = require('express-4') as typeof express5
+
+const DENIED: GuardDecision = {
+  entitled: false,
+  known: true,
+  reason: 'not_purchased',
+  explanation: 'The subscription is not purchased. Subscription 4711: suspended, confirmed 3 s ago.',
+}
+const UNKNOWN: GuardDecision = {
+  entitled: false,
+  known: false,
+  reason: 'not_read_yet',
+  explanation: 'The platform has not answered yet.',
+}
+
+const unhandled: unknown[] = []
+process.on('unhandledRejection', (reason) => unhandled.push(reason))
+afterEach(() => expect(unhandled).toEqual([]))
+
+describe.each([
+  ['Express 4', express4],
+  ['Express 5', express5],
+])('requireEntitlement on %s', (_name, express) => {
+  it('admits an entitled business without loading the reasons', async () => {
+    const { app, port } = setUp(express, { isEntitled: async (uid) => uid === 'b-1' })
+    await request(app).get('/report').set('x-business', 'b-1').expect(200, 'the report')
+    expect(port.explain).not.toHaveBeenCalled()
+  })
+
+  it('J30 denies with 402 and a short sentence, and reveals nothing of the decision', async () => {
+    const { app } = setUp(express, { explain: async () => DENIED })
+    const reply = await request(app).get('/report').set('x-business', 'b-2').expect(402)
+    expect(reply.headers).toMatchObject({
+      'content-type': 'application/problem+json',
+      'cache-control': 'no-store',
+    })
+    expect(reply.headers['retry-after']).toBeUndefined()
+    expect(reply.body).toEqual({
+      type: 'about:blank',
+      title: 'not entitled',
+      status: 402,
+      code: 'not_entitled',
+      detail: 'This app is not available to your business, because there is no active purchase of it.',
+    })
+  })
+
+  it('replies 503 with Retry-After while the answer is not known', async () => {
+    const { app } = setUp(express, { explain: async () => UNKNOWN })
+    const reply = await request(app).get('/report').set('x-business', 'b-2').expect(503)
+    expect(reply.headers['retry-after']).toBe('5')
+    expect(reply.body).toEqual({
+      type: 'about:blank',
+      title: 'entitlement unknown',
+      status: 503,
+      code: 'entitlement_unknown',
+      detail: 'Your purchase of this app cannot be checked at the moment. Please try again shortly.',
+    })
+  })
+
+  it('accepts a yes that arrived between the two questions', async () => {
+    const { app } = setUp(express, { explain: async () => ({ ...DENIED, entitled: true }) })
+    await request(app).get('/report').set('x-business', 'b-2').expect(200)
+  })
+
+  it.each([
+    undefined,
+    null,
+    '',
+    Number.NaN,
+    Number.POSITIVE_INFINITY,
+    1.5,
+    2 ** 53,
+    {},
+    [],
+    ['b-1'],
+    true,
+    12n,
+    Symbol('b-1'),
+    'b\u0000',
+    'b\ud800',
+    'b'.repeat(256),
+  ])('J31 replies 401, without a lookup, if the request names no business: %p', async (uid) => {
+    for (const businessUid of [() => uid, async () => uid]) {
+      const { app, port } = setUp(
+        express,
+        { isEntitled: async () => true },
+        { businessUid: businessUid as never },
+      )
+      const reply = await request(app).get('/report').expect(401)
+      expect(reply.headers['cache-control']).toBe('no-store')
+      expect(reply.body).toEqual({
+        type: 'about:blank',
+        title: 'business missing',
+        status: 401,
+        code: 'business_missing',
+        detail: 'Please sign in: this request is not made for a business.',
+      })
+      expect(port.isEntitled).not.toHaveBeenCalled()
+    }
+  })
+
+  it('accepts a number as its text', async () => {
+    const { app, port } = setUp(express, { isEntitled: async () => true }, { businessUid: async () => 72 })
+    await request(app).get('/report').expect(200)
+    expect(port.isEntitled).toHaveBeenCalledWith('72', undefined)
+  })
+
+  it('denies access if the lookup fails or returns anything but true', async () => {
+    const failing = async () => {
+      throw new Error('database is gone: postgres://user:hunter2@db')
+    }
+    const throwing = () => {
+      throw new Error('closed')
+    }
+    for (const answers of [
+      { isEntitled: failing },
+      { isEntitled: throwing },
+      { explain: failing },
+      { explain: throwing },
+      { isEntitled: async () => 'true' as never },
+      { isEntitled: async () => 1 as never, explain: async () => undefined as never },
+      { explain: async () => ({ ...UNKNOWN, entitled: 'yes' as never }) },
+    ]) {
+      const { app } = setUp(express, { explain: async () => UNKNOWN, ...answers })
+      const reply = await request(app).get('/report').set('x-business', 'b-1').expect(503)
+      expect(reply.body.code).toBe('entitlement_unknown')
+      expect(reply.text).not.toContain('hunter2')
+    }
+  })
+
+  it("passes an error of the app's businessUid to the app's error handler", async () => {
+    for (const businessUid of [
+      () => {
+        throw new Error('no session')
+      },
+      () => Promise.reject(new Error('no session')),
+    ]) {
+      const { app } = setUp(express, { isEntitled: async () => true }, { businessUid })
+      await request(app).get('/report').expect(500, 'the app says: no session')
+    }
+  })
+
+  it.each([
+    ['text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8', 'html'],
+    ['text/html', 'html'],
+    ['TEXT/HTML;level=1; Q=0.5', 'html'],
+    ['text/*', 'html'],
+    ['application/json;q=0.1, text/html;q=0.2', 'html'],
+    ['*/*;q=0.5, application/json;q=0, application/problem+json;q=0', 'html'],
+    [undefined, 'problem'],
+    ['', 'problem'],
+    ['*/*', 'problem'],
+    ['application/json, text/plain, */*', 'problem'],
+    ['text/html, application/json', 'problem'],
+    ['text/html;q=0.9, application/problem+json', 'problem'],
+    ['text/html;q=0, */*', 'problem'],
+    ['text/html;q=2', 'problem'],
+    ['text/html;q=x', 'problem'],
+    [',;,/;q=;q=1,'.repeat(500), 'problem'],
+  ])('J30 replies to Accept: %s with %s', async (accept, kind) => {
+    for (const [decision, status] of [
+      [DENIED, 402],
+      [UNKNOWN, 503],
+    ] as const) {
+      const { app } = setUp(express, { explain: async () => decision })
+      const headers: Record<string, string> = accept === undefined ? {} : { accept }
+      const reply = await request(app)
+        .get('/report')
+        .set({ 'x-business': 'b-2', ...headers })
+        .expect(status)
+      expect(reply.headers['cache-control']).toBe('no-store')
+      expect(reply.headers['retry-after']).toBe(status === 503 ? '5' : undefined)
+      expect(reply.headers['content-type']).toBe(
+        kind === 'html' ? 'text/html; charset=utf-8' : 'application/problem+json',
+      )
+      expect(reply.text.startsWith('<!doctype html>')).toBe(kind === 'html')
+      expect(reply.text).not.toMatch(/not_purchased|not_read_yet|suspended|platform/)
+    }
+  })
+
+  it('J30 replies to a browser without a business with a page', async () => {
+    const { app } = setUp(express, {})
+    const reply = await request(app).get('/report').set('accept', 'text/html').expect(401)
+    expect(reply.text).toContain('<p>Please sign in: this request is not made for a business.</p>')
+  })
+
+  it('J30 passes every denying decision to the log, and still denies access if the log fails', async () => {
+    const noted: GuardDecision[] = []
+    const onDenied = (decision: GuardDecision) => {
+      noted.push(decision)
+      throw new Error('the log is full')
+    }
+    const { app } = setUp(express, { explain: async () => DENIED, onDenied })
+    await request(app).get('/report').set('x-business', 'b-2').expect(402)
+    await request(app).get('/report').expect(401)
+    expect(noted).toMatchObject([DENIED, { reason: 'business_missing' }])
+  })
+
+  it.each([undefined, null, 0, '', false, 'route', 'router'])(
+    'J33 denies access if the app\'s businessUid throws %p, which means "continue" to Express',
+    async (thrown) => {
+      for (const businessUid of [
+        () => {
+          throw thrown
+        },
+        () => Promise.reject(thrown),
+      ]) {
+        const { app } = setUp(express, { isEntitled: async () => true }, { businessUid })
+        const reply = await request(app).get('/report').expect(500)
+        expect(reply.text).toMatch(/^the app says: Cannot guard a route: .* was thrown$/)
+      }
+    },
+  )
+
+  it('lets the app reply in its own way, with the decision as an argument', async () => {
+    for (const decision of [DENIED, UNKNOWN]) {
+      const { app } = setUp(
+        express,
+        { explain: async () => decision },
+        { onDenied: (_req, res, _next, given) => res.status(418).json(given) },
+      )
+      const reply = await request(app).get('/report').set('x-business', 'b').expect(418)
+      expect(reply.body).toEqual(decision)
+    }
+  })
+
+  it("lets the app's onDenied continue, and passes its error on", async () => {
+    const { app } = setUp(express, {}, { onDenied: (_req, _res, next) => next() })
+    await request(app).get('/report').set('x-business', 'b').expect(200)
+    for (const onDenied of [
+      () => {
+        throw new Error('no page')
+      },
+      () => Promise.reject(new Error('no page')),
+    ]) {
+      const { app } = setUp(express, {}, { onDenied })
+      await request(app).get('/report').set('x-business', 'b').expect(500, 'the app says: no page')
+    }
+  })
+})
+
+describe('the options of requireEntitlement', () => {
+  it.each([undefined, null, {}, { businessUid: 'b-1' }, { businessUid: () => 'b', onDenied: '/upgrade' }])(
+    'are refused at construction: %j',
+    (options) => {
+      const requireEntitlement = createRequireEntitlement({
+        isEntitled: async () => true,
+        explain: async () => DENIED,
+      })
+      expect(() => requireEntitlement(options as never)).toThrow(
+        expect.objectContaining({
+          code: 'argument_invalid',
+          message: expect.stringMatching(/^Cannot guard a route: /),
+        }),
+      )
+    },
+  )
+
+  it('give a middleware with a name in stack traces', () => {
+    const requireEntitlement = createRequireEntitlement({
+      isEntitled: async () => true,
+      explain: async () => DENIED,
+    })
+    expect(requireEntitlement({ businessUid: () => 'b' }).name).toBe('requireEntitlementMiddleware')
+  })
+})
+
+/** An app with one guarded route. Only the businesses in `answers` are entitled. */
+function setUp(
+  express: typeof express5,
+  answers: Partial<EntitlementPort>,
+  options: Partial<RequireEntitlementOptions> = {},
+) {
+  const port = {
+    isEntitled: jest.fn(answers.isEntitled ?? (async () => false)),
+    explain: jest.fn(answers.explain ?? (async () => DENIED)),
+    ...(answers.onDenied ? { onDenied: answers.onDenied } : {}),
+  }
+  const requireEntitlement = createRequireEntitlement(port)
+  const app = express()
+  app.get(
+    '/report',
+    requireEntitlement({ businessUid: (req) => req.get('x-business'), ...options }),
+    (_req, res) => void res.send('the report'),
+  )
+  const sayError: express5.ErrorRequestHandler = (error, _req, res, _next) => {
+    res.status(500).send(`the app says: ${error.message}`)
+  }
+  app.use(sayError)
+  return { app, port }
+}

@@ -1,0 +1,163 @@
+import { describe, expect, it } from '@jest/globals'
+import express from 'express'
+import { appToken } from '../../lib/index.js'
+import { createFileScene, notice, tokensFor } from '../support/file-scene.js'
+import { internals } from '../support/internals.js'
+import { createScene, deliver, openMarketplace, serve } from '../support/scene.js'
+import { gate, until } from '../support/until.js'
+
+const B1 = 'business-one'
+
+describe('close', () => {
+  it('lets a handler and a read finish, and stores their results', async () => {
+    const { platform, store, marketplace } = await createFileScene({ closeTimeoutMs: 5_000 })
+    const [called, finish] = [gate(), gate()]
+    marketplace.onPurchaseChange(() => {
+      called.open()
+      return finish.opened
+    })
+    const first = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await marketplace.subscriptions.track({ subscriptionUid: first.uid, businessUid: B1 })
+    await called.opened
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 200 })
+    const second = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
+    await marketplace.subscriptions.track({ subscriptionUid: second.uid, businessUid: 'b2' })
+    await until('the slow read has begun', () => tokensFor(platform, 'b2') > 0)
+    const closed = marketplace.close()
+    finish.open()
+    await closed
+
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    const next = openMarketplace(platform, { store })
+    expect((await next.explain('b2')).subscriptions).toMatchObject([
+      { purchase_state: 'purchased', pending: false },
+    ])
+    const changes = await next.journal.list({ kind: 'change' })
+    expect(changes.find(({ business_uid }) => business_uid === B1)).toMatchObject({ status: 'done' })
+  })
+
+  it.each([
+    ['a handler that never returns', 'handler'],
+    ['a read that hangs', 'read'],
+    ['a token that never comes', 'token'],
+  ] as const)('waits no longer than its grace for %s', async (_what, hung) => {
+    const { platform, store, marketplace } = await createFileScene({
+      closeTimeoutMs: 200,
+      ...internals({ pollMs: 50, callTimeoutMs: 60_000 }),
+      handlers: { timeoutMs: 60_000 },
+    })
+    const called = gate()
+    marketplace.onPurchaseChange(() => {
+      called.open()
+      return hung === 'handler' ? new Promise(() => {}) : undefined
+    })
+    if (hung !== 'handler') platform.faults.add({ on: hung, kind: 'hang' })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await until('the call hangs', () =>
+      hung === 'handler' ? called.opened.then(() => true) : platform.requests.length > 0,
+    )
+    const begun = Date.now()
+    await marketplace.close()
+    expect(Date.now() - begun).toBeLessThan(8_000)
+
+    // The next process continues at once, and does not wait for a lease to expire.
+    platform.faults.clear()
+    const next = openMarketplace(platform, { store })
+    const again = gate()
+    next.onPurchaseChange(() => again.open())
+    await until('the business has access', () => next.isEntitled(B1))
+    await until('the change is handled', () => again.opened.then(() => true))
+  })
+
+  it('makes every later call fail with closed', async () => {
+    const { platform, marketplace } = await createFileScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const token = platform.appToken(B1)
+    await marketplace.close()
+    const asked = [
+      () => marketplace.start(),
+      () => marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 }),
+      () => marketplace.businesses.refresh(B1),
+      () => marketplace.fetchAppToken(B1),
+      () =>
+        marketplace.webhooks.register({
+          event: 'application/installed',
+          targetUrl: 'https://app.test/hooks',
+          token: appToken(token),
+        }),
+      () => marketplace.journal.list(),
+      () => marketplace.journal.replay('e1'),
+    ]
+    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retryable: false })
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+  })
+
+  it('K92 leaves a guard that answers 503, never 402, to a payer who is not in its memory', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const paid = marketplace.requireEntitlement({ businessUid: () => B1 })
+    const url = await serve(express().get('/reports', paid, (_req, res) => void res.json('here')))
+    await marketplace.close()
+    const reply = await fetch(`${url}/reports`)
+    expect([reply.status, await reply.json()]).toEqual([
+      503,
+      expect.objectContaining({ code: 'entitlement_unknown' }),
+    ])
+    expect(await marketplace.explain(B1)).toMatchObject({ entitled: false, known: false })
+  })
+
+  it('does not wait without grace', async () => {
+    const { platform, marketplace } = await createFileScene({ closeTimeoutMs: 0 })
+    const called = gate()
+    marketplace.onPurchaseChange(() => {
+      called.open()
+      return new Promise(() => {})
+    })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await called.opened
+    const begun = Date.now()
+    await marketplace.close()
+    expect(Date.now() - begun).toBeLessThan(8_000)
+  })
+
+  it('loses no delivery that arrives during it: each is acknowledged and stored, or refused', async () => {
+    const { platform, store, marketplace } = await createFileScene()
+    const url = await serve(express().use('/hooks', marketplace.router))
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
+    const replies = Array.from({ length: 40 }, (_, i) => deliver(target, notice(`s${i}`)))
+    await replies[0]
+    const closing = marketplace.close()
+    replies.push(...Array.from({ length: 10 }, (_, i) => deliver(target, notice(`late${i}`))))
+    const statuses = (await Promise.all(replies)).map(({ status }) => status)
+    await closing
+    replies.push(deliver(target, notice('after')))
+    expect((await replies.at(-1))?.status).toBe(503)
+    expect(statuses.every((status) => status === 200 || status === 503)).toBe(true)
+
+    const next = openMarketplace(platform, { store })
+    const kept = new Set((await next.journal.list({ limit: 1_000 })).map(({ id }) => id))
+    for (const { status, id } of await Promise.all(replies)) {
+      if (status === 200) expect(kept).toContain(id)
+    }
+  })
+
+  it('answers questions that are waiting for a read', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeTimeoutMs: 50 })
+    platform.faults.add({ on: 'read', kind: 'hang' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const waiting = [
+      marketplace.isEntitled(B1),
+      marketplace.explain(B1),
+      marketplace.businesses.refresh(B1).catch(() => null),
+    ]
+    await marketplace.close()
+    const [entitled, decision] = await Promise.all(waiting)
+    expect(entitled).toBe(false)
+    expect(decision).toMatchObject({ entitled: false, known: false })
+  }, 10_000)
+})

@@ -1,0 +1,165 @@
+import { describe, expect, it } from '@jest/globals'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { buy, notice, readsOf } from '../support/purchases.js'
+import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+const B1 = 'business-one'
+
+const B2 = 'business-two'
+
+describe('deliveries of every form', () => {
+  it.each([
+    ['an array of one', { arrays: true }],
+    ['a created with the full record', { fullRecordCreate: true }],
+    ['an update with the full record', { fullRecordUpdate: true }],
+    ['identifiers as numbers', { numericIds: true }],
+    ['numbers in a full record in an array', { numericIds: true, fullRecordCreate: true, arrays: true }],
+    ['text/plain in chunks', { contentType: 'text/plain', chunked: true }],
+    ['no content type, Expect: 100-continue', { contentType: null, expectContinue: true }],
+  ])('lead to the same answers: %s', async (_form, deliveryStyle) => {
+    const business_uid = '4711'
+    const { platform, marketplace } = await createScene({}, { deliveryStyle })
+    const { uid } = platform.purchase({ business_uid, payment: 'failed' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    platform.confirmPayment(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(true)
+    platform.cancel(uid)
+    await platform.settled()
+    expect(await marketplace.isEntitled(business_uid)).toBe(false)
+    expect(platform.deliveries.map(({ status }) => status)).toEqual([200, 200, 200])
+  })
+
+  it('take effect one by one if an array mixes correct, foreign and broken ones', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const announced: string[] = []
+    const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
+      platform.purchase({ business_uid, purchasable_uid, payment: 'succeeded' })
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    for (const [business, item] of [
+      [B1, OUR_ITEM],
+      [B2, OTHER_ITEM],
+    ] as const) {
+      const { uid } = purchase(business, item)
+      announced.push(uid)
+    }
+    const { body } = await deliver([
+      null,
+      notice({ subscription_uid: announced[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
+      { entity_name: 'purchasable_subscription', event_type: 'created', data: {} },
+      notice({ subscription_uid: announced[0] }),
+    ])
+    expect(body.ids).toHaveLength(4)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+  })
+
+  it('do not lose a purchase, even with a new event or without a purchasable_uid', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const { status } = await deliver(
+      notice({ subscription_uid: uid, purchasable_uid: undefined, a_new_field: [1] }),
+    )
+    expect(status).toBe(200)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+})
+
+describe('a forged payload', () => {
+  const forgedRecord = (data: Record<string, unknown>) =>
+    sampleDelivery('purchasable_subscription/updated', {
+      business_uid: B1,
+      purchasable_uid: OUR_ITEM,
+      purchase_state: 'purchased',
+      is_active: true,
+      updated_at: '2999-01-01T00:00:00.000Z',
+      ...data,
+    })
+
+  it.each(['update', 'created'])(
+    'A11 never grants access: a full record with purchased, sent as %s',
+    async (event_type) => {
+      const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 300 } })
+      const { uid } = platform.purchase({ business_uid: B1, payment: 'failed' })
+      await until(
+        'the forged subscription is read',
+        async () => (await marketplace.explain(B1)).subscriptions[0]?.purchase_state,
+      )
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      await deliver({ ...forgedRecord({ uid }), event_type })
+      await deliver({ ...forgedRecord({ uid: 'made-up' }), event_type })
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      const { subscriptions } = await marketplace.explain(B1)
+      expect(subscriptions.map((each) => [each.purchase_state, each.entitled])).toEqual([
+        ['suspended', false],
+        [null, false],
+      ])
+      const changes = await marketplace.journal.list({ kind: 'change' })
+      expect(changes.map(({ payload }) => (payload as { to: string }).to)).toEqual(['suspended'])
+    },
+  )
+
+  it('never takes access away, even with canceled', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    await deliver(forgedRecord({ uid, purchase_state: 'canceled', is_active: false }))
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('causes at most four reads a second, if it is a flood of one notice', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    const before = readsOf(platform, uid)
+    const begun = Date.now()
+    for (let i = 0; i < 100; i++) await deliver(notice({ subscription_uid: uid }))
+    await until(
+      'the last read has begun',
+      async () => !(await marketplace.explain(B1)).subscriptions[0]?.pending,
+    )
+    // One at once, and one more for each 250 ms in which others arrived.
+    expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
+  })
+
+  it.each(['extraRecords', 'wrongRecord'] as const)(
+    'D13 never replaces a record, which is found only by its uid: %s',
+    async (kind) => {
+      const { platform, marketplace } = await createScene()
+      platform.purchase({ business_uid: B1, payment: 'failed' })
+      const other = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      platform.mainSubscription({ business_uid: B1 })
+      await platform.settled()
+      const states = async () =>
+        (await marketplace.businesses.refresh(B1)).subscriptions.map((each) => each.purchase_state)
+      expect(await states()).toEqual(['suspended', 'purchased'])
+      // The other record is newer, and comes first.
+      platform.touch(other.uid)
+      platform.faults.add({ on: 'read', kind })
+      expect(await states()).toEqual(['suspended', 'purchased'])
+    },
+  )
+
+  it('never moves a subscription that has been read, if it is a notice of another business', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const { uid } = await buy(platform, marketplace)
+    platform.addBusiness(B2)
+    await deliver(notice({ subscription_uid: uid, business_id: B2 }))
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+  })
+
+  it('never takes over a subscription that waits for its first read, if it is a notice of another business', async () => {
+    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: 0 } })
+    platform.addBusiness(B2)
+    const outage = platform.faults.add({ on: 'read', kind: 'status', status: 503 })
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    await until('the first try has failed', () => readsOf(platform, uid) > 0)
+    await deliver(notice({ subscription_uid: uid, business_id: B2 }))
+    outage.remove()
+    await until('the purchase is seen', () => marketplace.isEntitled(B1))
+    expect(await marketplace.isEntitled(B2)).toBe(false)
+  })
+})

@@ -1,0 +1,138 @@
+import { mkdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, jest } from '@jest/globals'
+import express from 'express'
+import { findSqlite } from '../../lib/sqlite/drivers.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { createFileScene, notice } from '../support/file-scene.js'
+import { createScene, deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { OUR_ITEM } from '../support/settings.js'
+import { until } from '../support/until.js'
+
+const B1 = 'business-one'
+
+describe('start and close', () => {
+  it('K2 may be called in any order and any number of times', async () => {
+    const platform = await startPlatform()
+    for (let round = 0; round < 50; round++) {
+      const marketplace = openMarketplace(platform)
+      const calls = Array.from({ length: 6 }, () =>
+        Math.random() < 0.5 ? ('start' as const) : ('close' as const),
+      )
+      const results = await Promise.allSettled([
+        ...calls.map(async (call) => {
+          if (Math.random() < 0.5) await new Promise((resolve) => setImmediate(resolve))
+          return marketplace[call]()
+        }),
+        marketplace.close(),
+      ])
+      for (const result of results) {
+        if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'closed' })
+      }
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      expect(await marketplace.health()).toMatchObject({
+        status: 'failing',
+        problems: [{ code: 'closed' }],
+        counts: null,
+      })
+      await expect(marketplace.start()).rejects.toMatchObject({ code: 'closed' })
+    }
+  })
+
+  it('run the worker automatically', async () => {
+    const { platform, marketplace } = await createScene()
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect((await marketplace.health()).status).toBe('ok')
+  })
+})
+
+describe('two marketplaces in one app', () => {
+  it('share no deliveries, answers, handlers or end', async () => {
+    const platform = await startPlatform()
+    const secrets = ['Jq2vWn8xTz5rLc3mKp7d', 'Hs6bYf4kGt9wDx1uRe0n'] as const
+    const [ours, theirs] = secrets.map((deliverySecrets, i) =>
+      openMarketplace(platform, { deliverySecrets, app: { purchasableUid: i ? 'item-other' : OUR_ITEM } }),
+    ) as [ReturnType<typeof openMarketplace>, ReturnType<typeof openMarketplace>]
+    const received: string[] = []
+    ours.onPurchaseChange(() => void received.push('ours'))
+    theirs.onPurchaseChange(() => void received.push('theirs'))
+    const url = await serve(express().use('/ours', ours.router).use('/theirs', theirs.router))
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    const statusAt = async (mount: string, secret: string) =>
+      (await fetch(`${url}/${mount}/${secret}`, { method: 'POST', body: JSON.stringify(notice(uid)) })).status
+
+    expect(await statusAt('ours', secrets[1])).toBe(404)
+    expect(await statusAt('ours', secrets[0])).toBe(200)
+    expect([await ours.isEntitled(B1), await theirs.isEntitled(B1)]).toEqual([true, false])
+    await until("the first app's change is handled", () => received.length > 0)
+    await ours.close()
+    expect(await statusAt('theirs', secrets[1])).toBe(200)
+    expect((await theirs.health()).status).not.toBe('failing')
+    expect(received).toEqual(['ours'])
+  })
+})
+
+describe('before the store is open', () => {
+  it('a question waits until it is open', async () => {
+    const { platform, store, marketplace } = await createFileScene()
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    await marketplace.close()
+
+    const release = await lockFile(store)
+    const next = openMarketplace(platform, { store })
+    const answer = next.isEntitled(B1)
+    const early = await Promise.race([
+      answer,
+      next.journal.list(),
+      new Promise((r) => setTimeout(r, 200, 'waits')),
+    ])
+    expect(early).toBe('waits')
+    release()
+    expect(await answer).toBe(true)
+  })
+
+  it('a database that starts later is found without a restart; until then every business is denied and nothing is acknowledged', async () => {
+    const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => emitWarning.mockRestore())
+    const platform = await startPlatform()
+    const folder = join(temporaryFolder(), 'comes-later')
+    const marketplace = openMarketplace(platform, { store: `sqlite:${join(folder, 'm.db')}` })
+    const url = await serve(express().use('/hooks', marketplace.router))
+    const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+
+    expect((await deliver(target, notice(uid))).status).toBe(503)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
+    expect((await marketplace.health()).status).toBe('failing')
+    await expect(marketplace.start()).rejects.toMatchObject({ code: 'store_unavailable' })
+    expect((await marketplace.health()).problems).toMatchObject([
+      { code: 'store_not_open', message: expect.stringContaining(folder) },
+    ])
+
+    mkdirSync(folder)
+    await until('a delivery is accepted', async () => (await deliver(target, notice(uid))).status === 200)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    expect((await deliver(target, notice(uid))).status).toBe(200)
+    expect((await marketplace.health()).status).toBe('ok')
+  })
+})
+
+/** Locks the database file as another process does. Returns the function that releases the lock. */
+async function lockFile(store: string): Promise<() => void> {
+  const connection = (await findSqlite()).open(store.slice('sqlite:'.length))
+  connection.exec('pragma locking_mode = exclusive')
+  connection.exec('begin exclusive')
+  let isOpen = true
+  // The connection is closed, because it keeps its lock until then if its first use of the WAL was exclusive.
+  function release() {
+    if (isOpen) connection.close()
+    isOpen = false
+  }
+  onCleanUp(release)
+  return release
+}

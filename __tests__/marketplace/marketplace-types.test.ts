@@ -1,0 +1,100 @@
+import { describe, expect, it } from '@jest/globals'
+import { z } from 'zod'
+import {
+  createMarketplace,
+  defineEvent,
+  type Handler,
+  type HandlerFor,
+  type Marketplace,
+  type PurchaseChange,
+  type SubscriptionRecord,
+} from '../../lib/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { CLIENT, DELIVERY_SECRET } from '../support/settings.js'
+
+type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
+const holds = <T extends true>(): T => true as T
+
+const customEvents = {
+  'invoice/paid': defineEvent({
+    entity_name: 'invoice',
+    event_type: 'paid',
+    data: z.object({ business_uid: z.string(), total: z.coerce.number() }),
+    tokens: ['business'],
+    subject: (data) => ({ business_uid: data.business_uid }),
+  }),
+}
+
+// The handlers are typed as in separate files.
+const onInstalled: HandlerFor<'application/installed'> = ({ data }) => data.business_id.toUpperCase()
+const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }, { marketplace }) =>
+  marketplace.isEntitled(data.business_uid.padEnd(data.total))
+const onChange: Handler<PurchaseChange> = async ({ business_uid, record }, { attempt, signal }) => {
+  holds<Same<typeof business_uid, string>>()
+  holds<Same<typeof attempt, number>>()
+  return [record?.updated_at?.slice(0, 10), signal.aborted]
+}
+/** A part of an app that does not know the types of its events. */
+const useMarketplace = (any: Marketplace) => any.explain
+
+describe('the types of a marketplace', () => {
+  const marketplace = createMarketplace({
+    app: CLIENT,
+    platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+    deliverySecrets: DELIVERY_SECRET,
+    store: 'sqlite::memory:',
+    events: customEvents,
+    worker: false,
+  })
+
+  it('accept one with its own events where any marketplace is expected', () => {
+    onCleanUp(() => marketplace.close())
+    expect(useMarketplace(marketplace)).toBe(marketplace.explain)
+    // @ts-expect-error the other way round it would lack events
+    const more: (plain: Marketplace) => Marketplace<typeof customEvents> = (plain) => plain
+    expect(more).toBeDefined()
+  })
+
+  it('name its events with their tokens', () => {
+    holds<Same<(typeof marketplace.webhooks.events)['application/installed']['tokens'], readonly ['app']>>()
+    expect(marketplace.webhooks.events['invoice/paid'].tokens).toEqual(['business'])
+  })
+
+  it('accept handlers from other files', () => {
+    expect(marketplace.on('application/installed', onInstalled)).toBeInstanceOf(Function)
+    expect(marketplace.on('invoice/paid', onPaid)).toBeInstanceOf(Function)
+    expect(marketplace.onPurchaseChange(onChange)).toBeInstanceOf(Function)
+    const onEither: HandlerFor<'application/installed' | 'application/uninstalled'> = ({ name }) => name
+    expect(marketplace.on('application/uninstalled', onEither as never)).toBeInstanceOf(Function)
+  })
+
+  it('refuse handlers of another event', () => {
+    const refused = () => {
+      // @ts-expect-error a handler of another event
+      marketplace.on('application/installed', onPaid)
+      // @ts-expect-error a handler of one event, registered for any
+      marketplace.onAny(onPaid)
+      // @ts-expect-error a change is not an event
+      marketplace.on('invoice/paid', onChange)
+    }
+    expect(refused).toBeInstanceOf(Function)
+    // @ts-expect-error no such event
+    const handler: HandlerFor<'application/deleted'> = () => {}
+    const free: Handler<{ total: number }> = ({ total }) => total
+    expect([handler, free]).toHaveLength(2)
+  })
+})
+
+describe('the types of a record', () => {
+  it('have its documented fields as documented, and allow unknown ones', () => {
+    type Text = string | null | undefined
+    holds<Same<SubscriptionRecord['updated_at'], Text>>()
+    holds<Same<SubscriptionRecord['buyer_uid'], Text>>()
+    holds<Same<SubscriptionRecord['expiration_date'], Text>>()
+    holds<Same<SubscriptionRecord['purchase_price'], string | number | null | undefined>>()
+    holds<Same<SubscriptionRecord['is_active'], boolean | null | undefined>>()
+    holds<Same<SubscriptionRecord['purchase_state'], string>>()
+    holds<Same<SubscriptionRecord['anything'], unknown>>()
+    expect(onChange).toBeDefined()
+  })
+})

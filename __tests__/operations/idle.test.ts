@@ -1,0 +1,135 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
+import { createMarketplace } from '../../lib/index.js'
+import { storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { internals } from '../support/internals.js'
+import { CLIENT, createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { withStoreFaults } from '../support/store-faults.js'
+import { storeOption } from '../support/store-option.js'
+import { openStoreWithSql } from '../support/store-with-sql.js'
+import { gate, until } from '../support/until.js'
+
+const HOUR = 3_600_000
+
+describe.each(ENGINE_NAMES)('settled() on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('queries in one statement: between two, a read could end and its change would be missed', async () => {
+    const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+    const queries = await queriesOf(() => store.dueWork({ withinMs: 1_000, topics: ['change'] }))
+    expect(queries.filter(({ text }) => /from (lanes|subscriptions)/.test(text))).toHaveLength(1)
+  })
+
+  it('resolves when every delivery is read and its changes are handled', async () => {
+    const { platform, marketplace } = await createScene({ store: await engine.freshAddress() })
+    const handled: string[] = []
+    marketplace.onPurchaseChange(async ({ business_uid }) => {
+      await new Promise(setImmediate)
+      handled.push(business_uid)
+    })
+    for (let i = 0; i < 20; i++) platform.purchase({ business_uid: `b${i}`, payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    expect(handled.sort()).toEqual(Array.from({ length: 20 }, (_, i) => `b${i}`).sort())
+    expect(await marketplace.isEntitled('b7')).toBe(true)
+  })
+})
+
+describe('settled() of several processes', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('waits for the work of another process', async () => {
+    const store = await engine.freshAddress()
+    const { platform, deliver } = await createScene({ store, worker: false })
+    const { opened, open } = gate()
+    const worker = openMarketplace(platform, { store })
+    let isDone = false
+    worker.on('application/installed', async () => {
+      await opened
+      isDone = true
+    })
+    await worker.start()
+    const receiver = openMarketplace(platform, { store, worker: false })
+    await until('the store knows the handler', async () => {
+      await deliver(sampleDelivery('application/installed'))
+      return (await worker.journal.list({ status: 'pending' })).length > 0
+    })
+    const idle = receiver.settled().then(() => isDone)
+    open()
+    expect(await idle).toBe(true)
+  })
+})
+
+describe('settled()', () => {
+  it('waits for a running handler, and rejects with its name when it takes too long', async () => {
+    const { marketplace, deliver } = await createScene()
+    const { opened, open } = gate()
+    marketplace.on('application/installed', () => opened)
+    await deliver(sampleDelivery('application/installed'))
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toMatchObject({
+      code: 'not_settled',
+      message: 'Cannot settle within 50 ms: an entry of the journal is due or under way',
+    })
+    open()
+    await marketplace.settled()
+  })
+
+  it('waits for a retry that is near, but not for a distant one', async () => {
+    const { marketplace, deliver } = await createScene({
+      handlers: { retryDelaysMs: [20, HOUR] },
+      ...internals({ pollMs: 20 }),
+    })
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const attempts: number[] = []
+    marketplace.on('application/installed', (_event, { attempt }) => {
+      attempts.push(attempt)
+      throw new Error('not yet')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(attempts).toEqual([1, 2])
+  })
+
+  it('waits for a delivery that is being accepted', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver } = await createScene({ store: storeOption(store) })
+    const handled: string[] = []
+    marketplace.on('application/installed', ({ id }) => void handled.push(id))
+    await marketplace.start()
+    const fault = store.faults.add({ on: 'accept', kind: 'hang' })
+    const reply = deliver(sampleDelivery('application/installed'))
+    await until('the store holds the delivery', () => store.faults.held === 1)
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toThrow('a delivery is being accepted')
+    fault.remove()
+    const { id } = await reply
+    await marketplace.settled()
+    expect(handled).toEqual([id])
+  })
+
+  it('waits neither for changes without a handler nor for entries whose handler was removed', async () => {
+    const { platform, marketplace, deliver } = await createScene()
+    const off = marketplace.on('application/installed', () => {})
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    off()
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(1)
+  })
+
+  it('rejects once the marketplace is closed', async () => {
+    const marketplace = createMarketplace({
+      app: { ...CLIENT, purchasableUid: OUR_ITEM },
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+      deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+      store: 'sqlite::memory:',
+    })
+    await marketplace.close()
+    await expect(marketplace.settled()).rejects.toMatchObject({ code: 'closed' })
+  })
+})

@@ -1,0 +1,76 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
+import type { Store } from '../../lib/store/port/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { internals } from '../support/internals.js'
+import { createScene } from '../support/scene.js'
+import { withStoreFaults } from '../support/store-faults.js'
+import { storeOption } from '../support/store-option.js'
+
+describe('readiness()', () => {
+  it('is ready once the store is open, and not before', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const folder = temporaryFolder()
+    const { marketplace } = await createScene({ store: `sqlite:${folder}/not-there/m.db` })
+    const { ready, reasons } = await marketplace.readiness()
+    expect({ ready, reasons }).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_not_open', message: expect.stringContaining('Cannot') }],
+    })
+    const good = await createScene({ store: `sqlite:${folder}/m.db` })
+    expect(await good.marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+  })
+
+  it('is not ready while the last write has failed', async () => {
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let problem: string | null = null
+    const store: Store = { ...inner, problem: async () => problem }
+    const { marketplace } = await createScene({ store: storeOption(store) })
+    expect(await marketplace.readiness()).toMatchObject({ ready: true })
+    problem = 'the disk is full'
+    expect(await marketplace.readiness()).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_write_failed', message: 'the disk is full' }],
+    })
+  })
+
+  it('answers within a second even if the store does not', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
+    await marketplace.start()
+    const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
+    const { ready, reasons } = await marketplace.readiness()
+    expect({ ready, reasons }).toMatchObject({
+      ready: false,
+      reasons: [{ code: 'store_not_answering', message: 'the store did not answer within 0.9 s' }],
+    })
+    fault.remove()
+    expect(await marketplace.readiness()).toMatchObject({ ready: true })
+  })
+
+  it('stays ready while handlers fail, because they would fail in another instance too', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { marketplace, deliver } = await createScene({
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 20 }),
+    })
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(await marketplace.health()).toMatchObject({ status: 'degraded' })
+    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+  })
+
+  it('is not ready from the beginning of close(), while handlers still run', async () => {
+    const { marketplace } = await createScene()
+    const closing = marketplace.close()
+    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: [{ code: 'closed' }] })
+    await closing
+  })
+})

@@ -1,0 +1,230 @@
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { extname, join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { createProject, type Packed, type Project, packInto } from './installed-package.js'
+
+const ROOT = join(__dirname, '..', '..')
+
+describe('the packed package', () => {
+  let folder: string
+  let packed: Packed
+
+  beforeAll(() => {
+    folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
+    packed = packInto(folder)
+  })
+  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+
+  it('contains the built files of lib in both forms, and otherwise only its documents', () => {
+    const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
+      .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page', '/')))
+      .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
+    const built = ['esm', 'cjs'].flatMap((form) =>
+      sources
+        // A program needs only one form.
+        .filter((file) => form === 'esm' || !file.startsWith('cli/'))
+        .flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
+    )
+    const papers = [
+      ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+      ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
+        .filter((file) => extname(file) !== '')
+        .map((file) => `docs/${file}`),
+      ...['dist/cjs/package.json', 'package.json'],
+    ]
+    expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
+  })
+
+  it('has a chapter of the changelog for this version', () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${version}`)
+  })
+
+  it('passes publint without an error or a warning', () => {
+    const report = run('publint', [packed.tarball, '--strict'])
+    expect(report).toContain('All good!')
+  })
+
+  it('is resolved with the right types by every kind of import', () => {
+    // attw fails by its exit code; it runs without a network and a spinner.
+    const report = run('attw', [packed.tarball, '--format', 'json'])
+    expect(JSON.parse(report).problems).toEqual({})
+  })
+})
+
+describe('an app that has installed the package', () => {
+  let project: Project
+
+  beforeAll(() => {
+    project = createProject()
+  })
+  afterAll(() => project?.remove())
+
+  it('imports it as an ES module', async () => {
+    project.write(
+      'esm.mjs',
+      `import { createMarketplace } from 'marketplace-webhooks'
+import { createSimulator } from 'marketplace-webhooks/testing'
+${STORY}`,
+    )
+    expect(await project.node(['esm.mjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('requires it as CommonJS', async () => {
+    project.write(
+      'cjs.cjs',
+      `const { createMarketplace } = require('marketplace-webhooks')
+const { createSimulator } = require('marketplace-webhooks/testing')
+${STORY}`,
+    )
+    expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('serves the console, as an ES module, as CommonJS, and bundled', async () => {
+    const names = ['express', 'createMarketplace', 'consoleRouter']
+    const from = ['express', 'marketplace-webhooks', 'marketplace-webhooks/console']
+    const imports = names.map((name, i) => `import ${i === 0 ? name : `{ ${name} }`} from '${from[i]}'`)
+    const requires = names.map((name, i) => `const ${i === 0 ? name : `{ ${name} }`} = require('${from[i]}')`)
+    project.write('console.mjs', `${imports.join('\n')}\n${CONSOLE}`)
+    project.write('console.cjs', `${requires.join('\n')}\n${CONSOLE}`)
+    project.write(
+      'bundle-console.cjs',
+      `require(${JSON.stringify(require.resolve('esbuild'))}).buildSync({ entryPoints: ['console.mjs'],
+        outfile: 'console-bundled.cjs', bundle: true, platform: 'node', format: 'cjs', logLevel: 'error' })`,
+    )
+    expect(await project.node(['bundle-console.cjs'])).toMatchObject({ code: 0, stderr: '' })
+    for (const file of ['console.mjs', 'console.cjs', 'console-bundled.cjs'])
+      expect([file, await project.node([file])]).toMatchObject([file, { code: 0, stdout: 'true a\n' }])
+  })
+
+  describe('C30 and is bundled', () => {
+    // Each bundler runs in a process of its own: inside jest's process, esbuild does not recognise its own kind of
+    // bytes.
+    const bundlers = {
+      esbuild: `require(esbuild).buildSync({ entryPoints: ['entry.mjs'], outfile: 'esbuild.cjs', bundle: true,
+        platform: 'node', format: 'cjs', logLevel: 'error' })`,
+      webpack: `require(webpack)({ mode: 'none', target: 'node20', context: process.cwd(), entry: './entry.mjs',
+        output: { path: process.cwd(), filename: 'webpack.cjs' } }, (error, stats) => {
+          if (error || stats.hasErrors()) throw error || new Error(stats.toString())
+        })`,
+    }
+
+    for (const [name, code] of Object.entries(bundlers)) {
+      const whenInstalled = isInstalled(name) ? it : it.skip
+      whenInstalled(
+        `by ${name}: it loads the driver that is installed`,
+        async () => {
+          project.write('entry.mjs', BUNDLED)
+          project.write('bundle.cjs', `const ${name} = ${JSON.stringify(require.resolve(name))}\n${code}`)
+          expect(await project.node(['bundle.cjs'])).toMatchObject({ code: 0, stderr: '' })
+          expect(await project.node([`${name}.cjs`])).toMatchObject({
+            code: 0,
+            stdout: 'false true Cannot open PostgreSQL: `npm install pg`\n',
+          })
+        },
+        120_000,
+      )
+    }
+  })
+
+  it('runs its command by npx, which asks the app in its folder', async () => {
+    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect(await project.npx(['marketplace-webhooks', '--version'])).toEqual({
+      code: 0,
+      stdout: `${version}\n`,
+      stderr: '',
+    })
+    project.write('options.mjs', COMMAND_OPTIONS)
+    const options = ['--config', 'options.mjs', '--json']
+    expect(await project.npx(['marketplace-webhooks', 'migrate', ...options])).toMatchObject({ code: 0 })
+    const { code, stdout } = await project.npx(['marketplace-webhooks', 'explain', 'business-1', ...options])
+    expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 1, reason: 'unknown_business' })
+  })
+
+  it('cannot import its inner files', async () => {
+    project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
+    const { stderr } = await project.node(['inside.mjs'])
+    expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
+  })
+})
+
+const OPTIONS = `{
+  app: { clientId: 'my-app', clientSecret: 'my-client-secret', purchasableUid: 'my-item' },
+  platform: { baseUrl, authUrl },
+  deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  store: 'sqlite::memory:',
+}`
+
+const COMMAND_OPTIONS = `
+const [baseUrl, authUrl] = ['http://127.0.0.1:1', 'http://127.0.0.1:2']
+export default ${OPTIONS.replace('sqlite::memory:', 'sqlite:command.db')}`
+
+/** A purchase on the simulated platform and its answer, without an HTTP server of the app. */
+const STORY = `
+async function main() {
+  const credentials = { clientId: 'my-app', clientSecret: 'my-client-secret' }
+  const platform = createSimulator({ ...credentials, apps: [{ purchasableUid: 'my-item' }] })
+  const { baseUrl, authUrl } = await platform.start()
+  const options = ${OPTIONS}
+  const marketplace = createMarketplace(options)
+  const before = await marketplace.isEntitled('business-1')
+  const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'business-1' })
+  console.log(before, await marketplace.isEntitled('business-1'))
+  await marketplace.close()
+  await platform.close()
+}
+main()`
+
+/** A page and a call of the console, served by an app. */
+const CONSOLE = `
+async function main() {
+  const marketplace = createMarketplace(${OPTIONS.replaceAll(/(baseUrl|authUrl)/g, "$1: 'http://127.0.0.1:1'")})
+  const app = express().use('/ops', consoleRouter(marketplace, { authorize: () => ({ name: 'a', role: 'support' }) }))
+  const server = app.listen(0, async () => {
+    const url = 'http://127.0.0.1:' + server.address().port + '/ops'
+    const page = await (await fetch(url)).text()
+    const session = await (await fetch(url + '/call/session')).json()
+    console.log(/<script type="module">.{10000}/s.test(page), session.person.name)
+    server.close()
+    await marketplace.close()
+  })
+}
+main()`
+
+/** Uses a database file, a driver, and a backup that runs on a thread; then the error without pg. */
+const BUNDLED = `
+import { createMarketplace, postgresStore } from 'marketplace-webhooks'
+import { createSimulator } from 'marketplace-webhooks/testing'
+import { rmSync } from 'node:fs'
+for (const file of ['bundled.db', 'bundled.backup.db']) rmSync(file, { force: true })
+${STORY.replace('sqlite::memory:', 'sqlite:bundled.db').replace(
+  "console.log(before, await marketplace.isEntitled('business-1'))",
+  `const after = await marketplace.isEntitled('business-1')
+  await marketplace.backup('bundled.backup.db')
+  const onPostgres = createMarketplace({ ...options, store: postgresStore({ connectionString: 'postgres://127.0.0.1:1/none' }) })
+  const why = await onPostgres.start().catch((error) => error.message)
+  await onPostgres.close()
+  console.log(before, after, why)`,
+)}`
+
+function isInstalled(name: string): boolean {
+  try {
+    require.resolve(name)
+    return true
+  } catch {
+    return false
+  }
+}
+
+function run(command: string, args: string[]): string {
+  const binary = join(ROOT, 'node_modules', '.bin', command)
+  try {
+    return execFileSync(binary, args, { cwd: ROOT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })
+  } catch (error) {
+    const { stdout, stderr } = error as { stdout: string; stderr: string }
+    throw new Error(`${command} ${args.join(' ')}\n${stdout}${stderr}`)
+  }
+}

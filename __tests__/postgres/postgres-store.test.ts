@@ -1,0 +1,152 @@
+import { describe, expect, it } from '@jest/globals'
+import pg from 'pg'
+import { systemClock } from '../../lib/base/clock.js'
+import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { eventOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
+import { engine, listeners } from '../support/one-postgres.js'
+import { createScene, OUR_ITEM } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+describe('a marketplace on PostgreSQL', () => {
+  it('admits a buyer and denies a former one', async () => {
+    const scene = await createScene({ store: await engine.freshAddress() })
+    const changes: unknown[] = []
+    scene.marketplace.onPurchaseChange(
+      (change) => void changes.push([change.from, change.to, change.entitled]),
+    )
+    await scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
+    await until('the change is handled', () => changes.length === 1)
+    expect(changes).toEqual([[null, 'purchased', true]])
+    expect((await scene.marketplace.health()).status).toBe('ok')
+    expect((await scene.marketplace.journal.list()).length).toBeGreaterThan(1)
+  })
+
+  it('stores what PostgreSQL cannot: NUL and lone surrogates in a state and in the error of a handler', async () => {
+    const { platform, marketplace } = await createScene({
+      store: await engine.freshAddress(),
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
+      platform: {
+        async fetch(input, init) {
+          const response = await fetch(input, init)
+          const text = await response.text()
+          const odd = text.replaceAll('"purchased"', '"pur\\u0000chas\\ud800ed"')
+          return new Response(odd, { status: response.status, headers: response.headers })
+        },
+      },
+    })
+    marketplace.onPurchaseChange(() => {
+      throw new Error(`odd \0 text \ud800`)
+    })
+    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    const entry = await until('the change is dead', async () => {
+      const [dead] = await marketplace.journal.list({ status: 'dead' })
+      return dead
+    })
+    expect(entry).toMatchObject({ kind: 'change', error: expect.stringMatching(/odd .* text/s) })
+    expect(await marketplace.explain('b1')).toMatchObject({
+      entitled: false,
+      known: true,
+      reason: 'not_purchased',
+      subscriptions: [{ pending: false }],
+    })
+  })
+})
+
+describe('a schema that the app names', () => {
+  it('contains all tables, and the other schema stays unchanged', async () => {
+    const address = await engine.freshAddress()
+    const database = new URL(address).pathname.slice(1)
+    const stores = ['billing', 'Other_1'].map((schema) =>
+      storeFor(postgresStore({ connectionString: address, schema }), systemClock),
+    )
+    for (const store of stores) {
+      onCleanUp(() => store.close())
+      await store.open()
+    }
+    await stores[0]?.accept([eventOf('s1')])
+    expect(await stores[0]?.counts()).toMatchObject({ subscriptions: 1 })
+    expect(await stores[0]?.listEntries({})).toHaveLength(1)
+    expect(await stores[1]?.counts()).toMatchObject({ subscriptions: 0 })
+    expect(await stores[1]?.listEntries({})).toEqual([])
+    const rows = await engine.server().sql<{ schema: string; tables: string }>(
+      `select table_schema as schema, string_agg(table_name, ',' order by table_name) as tables
+        from information_schema.tables where table_schema not in ('information_schema', 'pg_catalog')
+        group by 1 order by 1`,
+      [],
+      database,
+    )
+    expect(rows.map(({ schema }) => schema)).toEqual(['Other_1', 'billing'])
+    for (const { tables } of rows) expect(tables).toContain('journal')
+  })
+
+  it.each(['with space', '"quoted"', 'a;drop', ''])('is refused at once if its name is %j', (schema) => {
+    expect(() => postgresStore({ connectionString: 'postgres://localhost/x', schema })).toThrow(
+      expect.objectContaining({ code: 'config_invalid' }),
+    )
+  })
+})
+
+describe('a pool that the app passes', () => {
+  it('stays open and unchanged, and an idle connection that breaks ends nothing', async () => {
+    const address = await engine.freshAddress()
+    const pool = new pg.Pool({ connectionString: address, max: 4 })
+    onCleanUp(() => pool.end())
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
+    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    await listeners(1, address)
+
+    // Without a listener of the app, the next line would end the process.
+    await terminateAll(address)
+    await until(
+      'the marketplace works again',
+      async () => (await marketplace.health()).status === 'ok',
+      10_000,
+    )
+    await listeners(1, address)
+    await marketplace.close()
+    expect([pool.ended, pool.ending, pool.listenerCount('error')]).toEqual([false, false, 0])
+    await until('every connection is returned', () => pool.idleCount === pool.totalCount)
+    expect(pool.totalCount).toBeGreaterThan(0)
+    // All are taken at once, because otherwise the pool would return the same one again and again.
+    const clients = await Promise.all(Array.from({ length: pool.totalCount }, () => pool.connect()))
+    for (const client of clients) {
+      const { rows } = await client.query(`select array(select pg_listening_channels()) as channels,
+        current_setting('search_path') as path, current_setting('statement_timeout') as timeout`)
+      expect(rows).toEqual([{ channels: [], path: '"$user", public', timeout: '0' }])
+      client.release()
+    }
+    pool.on('error', () => {})
+  })
+
+  it('may parse numbers and times in any way', async () => {
+    const connectionString = await engine.freshAddress()
+    const types = { getTypeParser: () => (value: string) => ({ parsed: value }) }
+    const pool = new pg.Pool({ connectionString, max: 4, types: types as never })
+    onCleanUp(() => pool.end())
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
+    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
+  })
+
+  it('may have only one connection', async () => {
+    const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
+    onCleanUp(() => pool.end())
+    const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
+    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the buyer has access', () => marketplace.isEntitled('b1'), 10_000)
+  })
+})
+
+function terminateAll(address: string) {
+  return engine
+    .server()
+    .sql('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
+      new URL(address).pathname.slice(1),
+    ])
+}

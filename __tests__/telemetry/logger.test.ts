@@ -1,0 +1,146 @@
+import { Console } from 'node:console'
+import { Writable } from 'node:stream'
+import { describe, expect, it, jest } from '@jest/globals'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
+import { ConfigError, createMarketplace, type Logger } from '../../lib/index.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { CLIENT, createScene } from '../support/scene.js'
+import { until } from '../support/until.js'
+
+describe('the logger', () => {
+  it('gets warnings and failures as (fields, message)', async () => {
+    quietWarnings()
+    const { logger, lines } = collecting()
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+    marketplace.on('application/installed', () => {
+      throw new TypeError('the mail server is away')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(lines).toContainEqual([
+      'warn',
+      { code: 'handler_failed' },
+      expect.stringMatching(/^A handler of event:application\/installed failed: the mail server is away\. /),
+    ])
+    expect(lines).toContainEqual([
+      'error',
+      { area: 'handling', code: 'dead' },
+      `event ${id}: TypeError: the mail server is away`,
+    ])
+  })
+
+  it('gets each change of health once, whatever the numbers in it', async () => {
+    quietWarnings()
+    const { logger, lines } = collecting()
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+    const ofHealth = () => lines.filter(([, fields]) => 'status' in fields)
+    await marketplace.health()
+    expect(ofHealth()).toEqual([])
+    let isBroken = true
+    marketplace.on('application/installed', () => {
+      if (isBroken) throw new Error('never')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    const { id: other } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    await marketplace.health()
+    await marketplace.health()
+    isBroken = false
+    await marketplace.journal.replay(id)
+    await marketplace.settled()
+    await marketplace.health()
+    await marketplace.journal.replay(other)
+    await marketplace.settled()
+    await marketplace.health()
+    expect(ofHealth()).toEqual([
+      [
+        'warn',
+        { status: 'degraded', problems: 'entries_dead' },
+        expect.stringMatching(/^Health is degraded: 2 journal entries are dead/),
+      ],
+      ['info', { status: 'ok' }, 'Health is ok again'],
+    ])
+  })
+
+  it('gets a change of health without a call of health()', async () => {
+    quietWarnings()
+    // The checks that come every 10 s come at once.
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout: (callback, ms) => systemClock.setTimeout(callback, ms === 10_000 ? 1 : ms),
+    }
+    const { logger, lines } = collecting()
+    const marketplace = createMarketplace({
+      app: CLIENT,
+      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+      deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+      store: 'sqlite:/not/there/m.db',
+      worker: false,
+      logger,
+      clock,
+    })
+    onCleanUp(() => marketplace.close())
+    await until('the change is reported', () =>
+      lines.some(([level, fields]) => level === 'error' && fields.status === 'failing'),
+    )
+  })
+
+  it('may be console: the fields come before the message', async () => {
+    quietWarnings()
+    const written: string[] = []
+    const stream = new Writable({
+      write(chunk, _encoding, done) {
+        written.push(String(chunk))
+        done()
+      },
+    })
+    const logger: Logger = new Console(stream, stream)
+    await createScene({ logger, app: { purchasableUid: undefined } })
+    expect(written.join('')).toMatch(/^\{ code: 'purchasable_uid_missing' \} app\.purchasableUid is not set/)
+  })
+
+  it('may throw and reject', async () => {
+    quietWarnings()
+    const logger: Logger = {
+      warn() {
+        throw new Error('no logger')
+      },
+      error: () => Promise.reject(new Error('no logger')),
+    }
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+    const dead: string[] = []
+    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(dead).toEqual([id])
+  })
+
+  it.each([[null], ['console'], [{ warn() {} }], [{ warn: 1, error: 1 }]])('may not be %p', (logger) => {
+    const create = () =>
+      createMarketplace({
+        app: CLIENT,
+        platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
+        deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+        logger: logger as never,
+      })
+    expect(create).toThrow(ConfigError)
+    expect(create).toThrow('logger: expected a logger')
+  })
+})
+
+function collecting() {
+  const lines: [level: string, fields: Record<string, unknown>, message: string][] = []
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push([level, fields as Record<string, unknown>, message])
+  const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  return { logger, lines }
+}
+
+function quietWarnings() {
+  jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+  onCleanUp(() => jest.restoreAllMocks())
+}

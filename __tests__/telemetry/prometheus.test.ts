@@ -1,0 +1,138 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it, jest } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
+import type { Store } from '../../lib/store/port/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { startScraping } from '../support/exposition.js'
+import { internals } from '../support/internals.js'
+import { createScene } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
+import { until } from '../support/until.js'
+
+const GUIDE = readFileSync(join(__dirname, '..', '..', 'docs', 'prometheus.md'), 'utf8')
+const RULES = [
+  ...GUIDE.matchAll(
+    /- alert: (\w+)\n\s+expr: (.+)\n\s+for: (\d+m)\n\s+labels: (.+)\n\s+annotations:\n\s+summary: (.+)/g,
+  ),
+]
+const ALERTS = Object.fromEntries(RULES.map(([, name, expr]) => [name as string, expr as string]))
+
+describe('docs/prometheus.md', () => {
+  it('has six alerts, each with its meaning and the next step', () => {
+    expect(Object.keys(ALERTS)).toHaveLength(6)
+    expect(GUIDE.match(/- alert:/g)).toHaveLength(6)
+    const rows = [...GUIDE.matchAll(/^\| `(\w+)` \| (.+) \| (.+) \|$/gm)].map(([, name]) => name)
+    expect(rows).toEqual(Object.keys(ALERTS))
+  })
+
+  it('fires each alert on a real scrape of its problem, and none while all is well', async () => {
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { scrape } = await startScraping()
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let isFull = false
+    const store: Store = {
+      ...inner,
+      accept: (events) => (isFull ? Promise.reject(new Error('full')) : inner.accept(events)),
+      // The age is as after ten minutes; the counts are real.
+      async counts() {
+        const counts = await inner.counts()
+        const { oldestPendingMs: pending, oldestRequestMs: requested } = counts
+        const aged = (ms: number | null) => (ms === null ? null : ms + 600_001)
+        return { ...counts, oldestPendingMs: aged(pending), oldestRequestMs: aged(requested) }
+      },
+    }
+    const { platform, marketplace, deliver, app } = await createScene({
+      store: storeOption(store),
+      handlers: { retryDelaysMs: [], concurrency: 1 },
+      ...internals({ acceptTimeoutMs: 500, pollMs: 20 }),
+    })
+    app.get('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    marketplace.onPurchaseChange(() => {})
+    await marketplace.settled()
+    const calm = await scrape()
+    expect(Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, calm))).toEqual([])
+
+    marketplace.on('application/installed', () => {
+      throw new Error('never')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length > 0,
+    )
+    marketplace.on('application/uninstalled', () => new Promise(() => {}))
+    for (const business_id of ['b3', 'b4'])
+      await deliver(sampleDelivery('application/uninstalled', { business_id }))
+    platform.faults.add({ on: 'read', kind: 'status', status: 429, retryAfter: 600 })
+    platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
+    await platform.settled()
+    isFull = true
+    await deliver(sampleDelivery('application/installed'))
+    const firing = async () => {
+      const series = await scrape()
+      return Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, series))
+    }
+    await until('all alerts fire', async () => (await firing()).length === 6, 15_000)
+  }, 40_000)
+
+  it('fires alerts on ages under the names of the collector too, which appends the unit', () => {
+    const byCollector = new Map(
+      ['entries_oldest_pending_age', 'subscriptions_oldest_request_age'].map((name) => [
+        `marketplace_webhooks_${name}_seconds`,
+        601,
+      ]),
+    )
+    expect(Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, byCollector))).toEqual([
+      'MarketplaceEntriesPendingLong',
+      'MarketplaceReadsUnanswered',
+    ])
+  })
+
+  it('names only series of a real scrape', async () => {
+    const { scrape } = await startScraping()
+    const { marketplace, deliver, app, url, platform } = await createScene()
+    app.get(
+      '/paid',
+      marketplace.requireEntitlement({ businessUid: () => 'b1' }),
+      (_req, res) => void res.end(),
+    )
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    await fetch(`${url}/paid`)
+    const series = [...(await scrape()).keys()].map((each) => each.replace(/\{.*/, ''))
+    const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
+    expect(new Set(named).size).toBe(9)
+    expect(
+      [...new Set(named)].filter(
+        (name) => !series.some((each) => each === name || each.startsWith(`${name}_`)),
+      ),
+    ).toEqual([])
+  })
+})
+
+/**
+ * Whether an alert fires. Alerts have one of few forms: `max(name) > n`, the same by a label or with a pattern for the name, and
+ * `sum(increase(name{label}[5m])) > n` of a counter that began at 0.
+ */
+function fires(expr: string, series: Map<string, number>): boolean {
+  const [, call, pattern, name, label, least] =
+    /^(max|sum\(increase)(?: by \(\w+\) )?\((?:\{__name__=~"([^"]+)"\}|(\w+)(\{[^}]*\})?)(?:\[5m\]\))?\) > (\d+)$/.exec(
+      expr,
+    ) ?? []
+  if (!call) throw new Error(`an expression of another form: ${expr}`)
+  const isNamed = new RegExp(`^(?:${pattern ?? name})$`)
+  const values = [...series].filter(
+    ([each]) => isNamed.test(each.replace(/\{.*/, '')) && (label === undefined || each.includes(label)),
+  )
+  const sum = values.reduce((total, [, value]) => total + value, 0)
+  const most = Math.max(...values.map(([, value]) => value))
+  return (call === 'max' ? most : sum) > Number(least)
+}

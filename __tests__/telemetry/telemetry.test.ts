@@ -1,0 +1,181 @@
+import { describe, expect, it, jest } from '@jest/globals'
+import { context, metrics, SpanKind, trace } from '@opentelemetry/api'
+import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
+import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
+import { systemClock } from '../../lib/base/clock.js'
+import type { Store } from '../../lib/store/port/store.js'
+import { storeFor } from '../../lib/store-option.js'
+import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
+import { createTelemetry } from '../../lib/telemetry/telemetry.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { startScraping } from '../support/exposition.js'
+import { createScene } from '../support/scene.js'
+import { storeOption } from '../support/store-option.js'
+
+describe('metrics', () => {
+  it('have every instrument of the table, with its unit and description', async () => {
+    const { reader } = await startScraping()
+    const { marketplace, platform, deliver, app, url } = await createScene()
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    marketplace.onPurchaseChange(() => {})
+    marketplace.onHandlerError(() => {})
+    app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    await fetch(`${url}/paid`)
+    await deliver(sampleDelivery('application/installed'))
+    createTelemetry({ clock: systemClock }).failure('area', new Error('one'))
+    const { resourceMetrics } = await reader.collect()
+    const seen = resourceMetrics.scopeMetrics
+      .flatMap((scope) => scope.metrics)
+      .map(({ descriptor: { name, unit, description } }) => [name, unit, description])
+    const table = Object.entries(INSTRUMENTS).map(([name, { unit, description }]) => [
+      `marketplace_webhooks.${name}`,
+      unit,
+      description,
+    ])
+    expect([...new Set(seen.map(String))].sort()).toEqual(table.map(String).sort())
+  })
+
+  it('count from the moment an SDK is registered, even if that is after the first use', async () => {
+    const telemetry = createTelemetry({ clock: systemClock })
+    telemetry.count('reads', { outcome: 'found' })
+    expect(telemetry.isMeasuring()).toBe(false)
+    const { scrape } = await startScraping()
+    telemetry.count('reads', { outcome: 'found' })
+    expect(telemetry.isMeasuring()).toBe(true)
+    expect(await scrape()).toEqual(new Map([['marketplace_webhooks_reads_total{outcome="found"}', 1]]))
+  })
+
+  it('read gauges from counts that are loaded once in five seconds, and leave out unknown ones', async () => {
+    const { scrape } = await startScraping()
+    const inner = storeFor('sqlite::memory:', systemClock)
+    let asked = 0
+    const store: Store = {
+      ...inner,
+      counts() {
+        asked++
+        return inner.counts()
+      },
+    }
+    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
+    await marketplace.start()
+    const series = await scrape()
+    await scrape()
+    await scrape()
+    expect(asked).toBe(1)
+    expect(series.get('marketplace_webhooks_entries_pending')).toBe(0)
+    expect(series.get('marketplace_webhooks_schema_version')).toBeGreaterThanOrEqual(1)
+    // Without a worker no reads happen, so none are paused.
+    expect(series.has('marketplace_webhooks_reads_paused')).toBe(false)
+  })
+
+  it('read no gauges once they are closed', async () => {
+    const { scrape } = await startScraping()
+    const telemetry = createTelemetry({ clock: systemClock })
+    let asked = 0
+    telemetry.gauges(async () => ({ 'entries.pending': ++asked }))
+    await scrape()
+    telemetry.close()
+    await scrape()
+    expect(asked).toBe(1)
+  })
+
+  it('give durations in seconds', async () => {
+    const { scrape } = await startScraping()
+    const telemetry = createTelemetry({ clock: systemClock })
+    telemetry.record('read.duration', 1_500, { outcome: 'found' })
+    const series = await scrape()
+    expect(series.get('marketplace_webhooks_read_duration_sum{outcome="found"}')).toBe(1.5)
+    expect(series.get('marketplace_webhooks_read_duration_bucket{outcome="found",le="1"}')).toBe(0)
+    expect(series.get('marketplace_webhooks_read_duration_bucket{outcome="found",le="2.5"}')).toBe(1)
+  })
+})
+
+describe('spans', () => {
+  it('exist for accepting, reading and handling; the latter two are separate traces, linked to the delivery', async () => {
+    const exporter = startTracing()
+    const { marketplace, platform } = await createScene()
+    marketplace.on('purchasable_subscription/create', () => trace.getActiveSpan()?.setAttribute('seen', true))
+    marketplace.onPurchaseChange(() => {})
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const spans = exporter.getFinishedSpans().filter(({ name }) => name.startsWith('marketplace_webhooks.'))
+    const short = (name: string) => name.replace('marketplace_webhooks.', '')
+    expect([...new Set(spans.map(({ name }) => short(name)))].sort()).toEqual(Object.keys(SPANS).sort())
+    const accept = spans.find(({ name }) => short(name) === 'accept')?.spanContext()
+    for (const span of spans.filter(({ name }) => short(name) !== 'accept')) {
+      expect(span.links.map(({ context: { spanId } }) => spanId)).toEqual([accept?.spanId])
+      expect(span.spanContext().traceId).not.toBe(accept?.traceId)
+    }
+    const handles = spans.filter(({ name }) => short(name) === 'handle')
+    expect(handles.map(({ kind, attributes }) => [kind, attributes.kind, attributes.attempt]).sort()).toEqual(
+      [
+        [SpanKind.CONSUMER, 'change', 1],
+        [SpanKind.CONSUMER, 'event', 1],
+      ],
+    )
+    // The span is the active one while the handler runs.
+    expect(handles.filter(({ attributes }) => attributes.seen)).toHaveLength(1)
+    expect(spans.find(({ name }) => short(name) === 'read')?.attributes).toEqual({ outcome: 'found' })
+    expect(JSON.stringify(spans.map(({ attributes }) => attributes))).not.toContain(uid)
+  })
+
+  it('record that a handler failed, but not its message', async () => {
+    const exporter = startTracing()
+    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
+    onCleanUp(() => jest.restoreAllMocks())
+    const { marketplace, deliver } = await createScene({ handlers: { retryDelaysMs: [] } })
+    marketplace.on('application/installed', () => {
+      throw new Error('canary-message')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    const [span] = exporter.getFinishedSpans().filter(({ name }) => name.endsWith('.handle'))
+    expect(span).toMatchObject({ attributes: { outcome: 'failed' }, events: [], status: { code: 2 } })
+    expect(span?.status.message).toBeUndefined()
+  })
+
+  it('may throw: their work is done once, and its result counts', async () => {
+    startTracing()
+    const tracer = { startSpan: () => fail('no span') }
+    jest.spyOn(trace, 'getTracer').mockReturnValue(tracer as never)
+    onCleanUp(() => jest.restoreAllMocks())
+    const { span } = createTelemetry({ clock: systemClock })
+    let calls = 0
+    expect(await span('accept', {}, async () => ++calls)).toBe(1)
+    await expect(span('accept', {}, () => Promise.reject(new Error('its own')))).rejects.toThrow('its own')
+    jest.restoreAllMocks()
+    const broken = {
+      ...trace.getTracer('x').startSpan('x'),
+      end: () => fail('no end'),
+      setAttribute: () => {},
+    }
+    const spanContext = () => ({ traceId: '1'.repeat(32), spanId: '2'.repeat(16), traceFlags: 1 })
+    jest.spyOn(trace, 'getTracer').mockReturnValue({ startSpan: () => ({ ...broken, spanContext }) } as never)
+    expect(await span('accept', {}, async () => ++calls)).toBe(2)
+    expect(calls).toBe(2)
+  })
+})
+
+function startTracing() {
+  const exporter = new InMemorySpanExporter()
+  context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable())
+  trace.setGlobalTracerProvider(
+    new TracerProvider({ spanProcessors: [new SimpleSpanProcessor({ exporter })] }),
+  )
+  onCleanUp(() => {
+    context.disable()
+    trace.disable()
+    metrics.disable()
+  })
+  return exporter
+}
+
+function fail(message: string): never {
+  throw new Error(message)
+}

@@ -1,0 +1,78 @@
+import { describe, expect, it } from '@jest/globals'
+import { SECOND } from '../../../lib/base/clock.js'
+import { createLease } from '../../../lib/work/leases/lease.js'
+import { gate } from '../../support/until.js'
+import { createVirtualClock } from '../../support/virtual-clock.js'
+
+describe('a lease', () => {
+  it('that ended before its renewal would begin is lost at once', async () => {
+    for (const lateMs of [0, 1]) {
+      const { lease, clock, lost } = leased({ heldForMs: 0 })
+      await clock.advance(lateMs)
+      lease.startRenewal(SECOND)
+      expect(lost()).toBe(1)
+    }
+  })
+
+  it('whose item ends during a renewal is neither renewed again nor lost', async () => {
+    for (const answer of [true, false]) {
+      const renewal = gate<boolean>()
+      const { lease, clock, lost, renewals } = leased({ renew: () => renewal.opened })
+      lease.startRenewal(20 * SECOND)
+      await clock.advance(20 * SECOND)
+      expect(renewals()).toBe(1)
+      lease.end()
+      renewal.open(answer)
+      await clock.advance(300 * SECOND)
+      expect([lost(), renewals()]).toEqual([0, 1])
+    }
+  })
+
+  it('whose item has ended is never renewed', async () => {
+    const { lease, clock, lost, renewals } = leased()
+    lease.end()
+    lease.startRenewal(20 * SECOND)
+    await clock.advance(300 * SECOND)
+    expect([lost(), renewals()]).toEqual([0, 0])
+  })
+
+  it('ends by the clock, also before its timers have run', async () => {
+    const { lease, clock } = leased()
+    await clock.advance(60 * SECOND - 1)
+    expect(lease.isHeld()).toBe(true)
+    await clock.advance(1)
+    expect(lease.isHeld()).toBe(false)
+  })
+
+  it('is held for as long as a renewal says', async () => {
+    const { lease, clock, lost } = leased()
+    lease.startRenewal(20 * SECOND)
+    await clock.advance(300 * SECOND)
+    expect([lease.isHeld(), lost()]).toEqual([true, 0])
+  })
+
+  it('that the store refuses to renew is lost once', async () => {
+    const { lease, clock, lost, renewals } = leased({ renew: async () => false })
+    lease.startRenewal(20 * SECOND)
+    await clock.advance(50 * SECOND)
+    expect([lost(), renewals()]).toEqual([1, 1])
+  })
+})
+
+function leased({ renew = async () => true, heldForMs = 60 * SECOND } = {}) {
+  const clock = createVirtualClock({ isBusy: () => false })
+  let losses = 0
+  let renewals = 0
+  const lease = createLease({
+    renew() {
+      renewals++
+      return renew()
+    },
+    onLost: () => void losses++,
+    heldUntil: clock.forProcess().monotonic() + heldForMs,
+    leaseMs: 60 * SECOND,
+    renewEveryMs: 20 * SECOND,
+    clock: clock.forProcess(),
+  })
+  return { lease, clock, lost: () => losses, renewals: () => renewals }
+}

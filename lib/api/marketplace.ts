@@ -1,0 +1,217 @@
+import type { EventDefinitions } from '../events/define-event.js'
+import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
+import type { ListenerOptions, RequestListener } from '../express/listener.js'
+import type { Middleware } from '../express/receiver.js'
+import type { Guard, RequireEntitlementOptions } from '../express/require-entitlement.js'
+import type { HealthListener } from '../operations/health/health-changes.js'
+import type { Health } from '../operations/health/health-check.js'
+import type { Readiness } from '../operations/health/readiness.js'
+import type { WebhookReport } from '../operations/health/webhooks-check.js'
+import type { HandlerFailure } from '../operations/journal/public-entry.js'
+import type { RegisterResult } from '../platform/register-webhook.js'
+import type { Token } from '../platform/token.js'
+import type { HandlerContext as ContextOf, Handler as HandlerOf } from '../work/handling/handlers.js'
+import type { UnrecognisedDelivery } from '../work/handling/payloads.js'
+import type { PurchaseChange } from '../work/reading/purchase-change.js'
+import type { AnswersApi } from './answers.js'
+import type { RecordsApi } from './records.js'
+
+/** Ends the subscription that the call began. */
+export type Unsubscribe = () => void
+
+/** What every handler gets beside its payload. */
+export type HandlerContext = ContextOf<Marketplace>
+
+/** A handler of `Payload`. It succeeds when it returns or its promise resolves. Otherwise it is called again. */
+export type Handler<Payload> = HandlerOf<Payload, Marketplace>
+
+/**
+ * The type of a handler for one event, for handlers in files of their own; for events of the app's own, with the type of
+ * their definitions.
+ *
+ * @example
+ * export const onInstalled: HandlerFor<'application/installed'> = async ({ data }) => welcome(data.business_id)
+ * export const onPaid: HandlerFor<'invoice/paid', typeof customEvents> = ({ data }) => book(data.total)
+ */
+export type HandlerFor<
+  Name extends EventName<Registry<Custom>>,
+  Custom extends EventDefinitions = Record<never, never>,
+> = Handler<MarketplaceEvent<Name, Registry<Custom>>>
+
+/** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
+export interface Marketplace<Custom extends EventDefinitions = Record<never, never>>
+  extends AnswersApi,
+    RecordsApi {
+  // First: TypeScript then compares `events` of two marketplaces, and so accepts one with more events as a plain one.
+  webhooks: {
+    /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
+    readonly events: {
+      readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+    }
+    /**
+     * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
+     *
+     * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
+     */
+    targetUrl(mountUrl: string): string
+    /**
+     * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
+     * `token_kind_not_accepted`. Registering again is a success too.
+     *
+     * @example
+     * const token = await marketplace.fetchAppToken('business-1')
+     * await marketplace.webhooks.register({ event: 'application/installed', targetUrl, token })
+     */
+    register(
+      registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
+    ): Promise<RegisterResult>
+    /**
+     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
+     * platform cannot list registrations. The counts are those of the journal, at most its newest 100,000 entries; `since`
+     * says from when on they are complete.
+     *
+     * @example
+     * const { since, events } = await marketplace.webhooks.check()
+     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
+     */
+    check(): Promise<WebhookReport>
+  }
+
+  /**
+   * Takes deliveries at `POST <path>/<delivery secret>`.
+   *
+   * @example app.use('/webhooks/marketplace', marketplace.router)
+   */
+  router: Middleware
+  /**
+   * A listener for `createServer` that takes deliveries at `POST <path>/<delivery secret>` in front of any framework, and
+   * passes all other requests to `otherwise`; without it they get 404. Quicker than the router, because a delivery skips the
+   * framework. Throws `argument_invalid` when `path` does not begin with `/`, or could never match.
+   *
+   * If `otherwise` throws or rejects, the request gets an empty 500, or its reply is cut off if it has begun. A process
+   * warning reports the error, once for each message.
+   *
+   * @example createServer(marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })).listen(3000)
+   */
+  listener(options: ListenerOptions): RequestListener
+
+  /**
+   * Calls `handler` for each event of this name, at least once, in order per subscription.
+   *
+   * @example marketplace.on('application/installed', async ({ data }) => welcome(data.business_id))
+   */
+  on<Name extends EventName<Registry<Custom>>>(event: Name, handler: HandlerFor<Name, Custom>): Unsubscribe
+  /**
+   * Calls `handler` for every known event, those of your own included.
+   *
+   * @example marketplace.onAny(({ id, name }) => console.log(id, name))
+   */
+  onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
+  /**
+   * For deliveries that are not a known event.
+   *
+   * @example marketplace.onUnrecognised(({ id, issues }) => console.warn(id, issues))
+   */
+  onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
+  /**
+   * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. `entitled` is
+   * the answer at the time of each call, not of the change.
+   *
+   * @example marketplace.onPurchaseChange(({ business_uid, entitled }) => setPlan(business_uid, entitled))
+   */
+  onPurchaseChange(handler: Handler<PurchaseChange>): Unsubscribe
+  /**
+   * Called for each failed try of a handler in this process. If `retryInMs` is null it was the last one: the entry is dead,
+   * and `journal.replay(id)` revives it. It is also called so for an entry that is dead without a failed try: it waited too
+   * long for a handler or an answer, or it ended its process again and again.
+   *
+   * @example
+   * marketplace.onHandlerError(({ id, name, error, retryInMs }) => {
+   *   report(error, { id })
+   *   if (retryInMs === null) page(`${name} ${id} is dead`)
+   * })
+   */
+  onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
+
+  /**
+   * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
+   * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when
+   * an option is wrong.
+   *
+   * @example
+   * const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
+   * app.get('/reports', paid, (req, res) => res.json(reportFor(req.session.business_uid)))
+   */
+  requireEntitlement(options: RequireEntitlementOptions): Guard
+
+  /**
+   * Gets a token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or
+   * another `platform_…` code if the call fails.
+   *
+   * @example const token = await marketplace.fetchAppToken('business-1')
+   */
+  fetchAppToken(businessUid: string | number): Promise<Token<'app'>>
+
+  /**
+   * Copies the SQLite database into the new file `path` while the app runs. The copy can be used as a store. Rejects
+   * `backup_failed`, also for PostgreSQL (use `pg_dump`), and `store_unavailable`.
+   *
+   * @example await marketplace.backup(`/backups/${new Date().toISOString().slice(0, 10)}.db`)
+   */
+  backup(path: string): Promise<void>
+  /**
+   * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
+   * second or under way. It does not wait for later retries, verifications and reconciles. Rejects `not_settled` after
+   * `timeoutMs` (default 30 s).
+   *
+   * @example
+   * platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+   * await platform.settled() // delivered
+   * await marketplace.settled() // read and handled
+   */
+  settled(options?: { timeoutMs?: number }): Promise<void>
+  /**
+   * For a readiness probe: whether this process can accept a delivery and answer `isEntitled` now. Never rejects, and answers
+   * within a second.
+   *
+   * @example
+   * app.get('/readyz', async (_req, res) => {
+   *   const { ready } = await marketplace.readiness()
+   *   res.sendStatus(ready ? 200 : 503)
+   * })
+   */
+  readiness(): Promise<Readiness>
+  /**
+   * For a health check: never rejects.
+   *
+   * @example const { status, problems } = await marketplace.health()
+   */
+  health(): Promise<Health>
+  /**
+   * Calls `listener` when the status or the set of problem codes has changed, with the health before. Its first call comes
+   * when the health is first not `ok`. While there is a listener, the health is checked every 10 s, and at each call of
+   * `health()`. A listener that throws does no harm. `close()` ends the calls, and is not itself reported.
+   *
+   * @example
+   * marketplace.onHealthChange(({ status, problems }) => notify(status, problems.map(({ code, next }) => `${code}: ${next}`)))
+   */
+  onHealthChange(listener: HealthListener): Unsubscribe
+  /**
+   * Begins reading and handling. Called by itself right after construction; rejects when the store cannot be opened.
+   *
+   * @example await marketplace.start() // the app does not listen before its store is open
+   */
+  start(): Promise<void>
+  /**
+   * Stops receiving, lets work finish for `closeTimeoutMs`, closes the store. Safe to call twice. Close the server first and
+   * wait for it: requests under way need the gate.
+   *
+   * @example process.once('SIGTERM', () => server.close(() => marketplace.close()))
+   */
+  close(): Promise<void>
+}
+
+/** For each event its own kinds of token, so that a union of events does not mix them. */
+export type WebhookRegistration<Name extends EventName<R>, R extends EventDefinitions> = {
+  [Each in Name]: { event: Each; targetUrl: string; token: Token<TokensOf<Each, R>> }
+}[Name]

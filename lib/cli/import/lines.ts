@@ -1,0 +1,222 @@
+import { createReadStream, statSync } from 'node:fs'
+import type { TrackedSubscription } from '../../index.js'
+import { Stop, USAGE } from '../terminal/exit-codes.js'
+
+/** The lines of a file of customers. */
+export interface Customers {
+  /** Can be iterated once. */
+  lines(): AsyncIterable<TrackedSubscription>
+  /** The line number of the nth of `lines` (from 1) in the file, and the fault of its text. Can be called once for each. */
+  placeOf(nth: number): { number: number; fault: string | undefined }
+  /** The share of the file that was read, from 0 to 1; undefined for the standard input. */
+  readShare(): number | undefined
+}
+
+const COLUMNS = ['subscription_uid', 'business_uid'] as const
+
+/**
+ * Opens a CSV file (with a header line; comma, semicolon or tab) or a JSON Lines file: the first character decides. Reads
+ * the header here, so that a file that cannot be used stops the command before it does anything.
+ */
+export async function openCustomers(file: string, stdin: NodeJS.ReadableStream): Promise<Customers> {
+  const bytes = file === '-' ? undefined : sizeOf(file)
+  let bytesRead = 0
+  async function* counted() {
+    const source = file === '-' ? stdin : createReadStream(file)
+    try {
+      for await (const chunk of source) {
+        const bytesOfChunk = chunk as Buffer
+        bytesRead += bytesOfChunk.length
+        yield bytesOfChunk
+      }
+    } catch (error) {
+      throw new Stop(USAGE, `Cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? 'it failed'}`)
+    }
+  }
+
+  const lines = linesOf(counted())[Symbol.asyncIterator]()
+  const first = await firstLine(lines)
+  if (first === undefined) throw new Stop(USAGE, `Cannot use ${file}: it is empty`)
+  const start = first.text.trimStart()[0]
+  if (start === '[')
+    throw new Stop(USAGE, `Cannot use ${file}: it is a JSON array`, {
+      fix: 'Write one object on each line (JSON Lines): jq -c ".[]" file.json > file.jsonl',
+    })
+  const rows =
+    start === '{'
+      ? rowsOfJson(first, lines)
+      : rowsOfCsv(lines, headerOf(first.text, file), separatorOf(first.text))
+  const places = new Map<number, { number: number; fault: string | undefined }>()
+
+  return {
+    async *lines() {
+      let nth = 0
+      for await (const { number, fault, value } of rows) {
+        places.set(++nth, { number, fault })
+        // Any values: the import checks them.
+        yield {
+          subscriptionUid: value.subscription_uid,
+          businessUid: value.business_uid,
+        } as TrackedSubscription
+      }
+    },
+    placeOf(nth) {
+      const place = places.get(nth) ?? { number: nth, fault: undefined }
+      places.delete(nth)
+      return place
+    },
+    readShare: () => (bytes ? Math.min(1, bytesRead / bytes) : undefined),
+  }
+}
+
+interface Line {
+  text: string
+  number: number
+}
+
+async function firstLine(lines: AsyncIterator<Line>): Promise<Line | undefined> {
+  for (;;) {
+    const { done, value } = await lines.next()
+    if (done) return undefined
+    if (value.text.trim() !== '') return value
+  }
+}
+
+function headerOf(text: string, file: string): (string | undefined)[] {
+  const names = text.split(separatorOf(text)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
+  const missing = COLUMNS.filter((column) => !names.includes(column))
+  if (missing.length === 0) return names
+  throw new Stop(USAGE, `Cannot use ${file}: its header has no column ${missing.join(' and no ')}`, {
+    fix: 'Write the names of the columns into the first line: subscription_uid,business_uid. Other columns are allowed.',
+  })
+}
+
+async function* rowsOfJson(first: Line, rest: AsyncIterator<Line>): AsyncGenerator<Row> {
+  for (let line: Line | undefined = first; line; ) {
+    const { text, number } = line
+    if (text.trim() !== '') yield { number, ...objectIn(text) }
+    const { done, value } = await rest.next()
+    line = done ? undefined : value
+  }
+}
+
+function objectIn(text: string): Omit<Row, 'number'> {
+  try {
+    const value: unknown = JSON.parse(text)
+    if (typeof value === 'object' && value !== null && !Array.isArray(value))
+      return { value: value as Record<string, unknown>, fault: undefined }
+  } catch {
+    // The message of the error would only repeat the line.
+  }
+  return { value: {}, fault: 'it is not a JSON object' }
+}
+
+function sizeOf(file: string): number {
+  const found = statSync(file, { throwIfNoEntry: false })
+  if (!found) throw new Stop(USAGE, `Cannot read ${file}: the file does not exist`)
+  if (found.isDirectory()) throw new Stop(USAGE, `Cannot read ${file}: it is a folder`)
+  return found.size
+}
+
+/** A row of a file as an object. `fault` is set if the row is not valid. */
+export interface Row {
+  /** The number of its first line in the file, from 1. */
+  number: number
+  value: Record<string, unknown>
+  fault: string | undefined
+}
+
+interface Line {
+  text: string
+  number: number
+}
+
+const LONGEST = 1024 * 1024
+
+/** Lines of UTF-8 with their numbers, without a byte order mark; LF or CRLF. */
+export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
+  const decoder = new TextDecoder('utf-8', { fatal: true })
+  let rest = ''
+  let number = 0
+  for await (const chunk of chunks) {
+    rest += decoded(() => decoder.decode(chunk, { stream: true }))
+    const lines = rest.split('\n')
+    rest = lines.pop() as string
+    for (const text of lines) yield { text: text.replace(/\r$/, ''), number: ++number }
+    if (rest.length > LONGEST) throw new Stop(USAGE, `Line ${number + 1} is longer than 1 MiB`)
+  }
+  rest += decoded(() => decoder.decode())
+  if (rest !== '') yield { text: rest.replace(/\r$/, ''), number: ++number }
+}
+
+function decoded(decode: () => string): string {
+  try {
+    return decode()
+  } catch {
+    throw new Stop(USAGE, 'The file is not UTF-8', { fix: 'Save it as UTF-8, or convert it with iconv.' })
+  }
+}
+
+/** The separator of the columns: the most frequent of comma, semicolon and tab in the header. */
+export function separatorOf(header: string): string {
+  const [most] = [',', ';', '\t'].sort((a, b) => header.split(b).length - header.split(a).length)
+  return most as string
+}
+
+/** Rows of CSV (RFC 4180) by column name. A quoted field may contain separators, quotes and line ends. */
+export async function* rowsOfCsv(
+  lines: AsyncIterator<Line>,
+  names: readonly (string | undefined)[],
+  separator: string,
+): AsyncGenerator<Row> {
+  for (;;) {
+    const { done, value: first } = await lines.next()
+    if (done) return
+    let text = first.text
+    let isOpen = hasOddQuotes(text)
+    while (isOpen && text.length <= LONGEST) {
+      const { done: isLast, value: more } = await lines.next()
+      if (isLast) break
+      text += `\n${more.text}`
+      if (hasOddQuotes(more.text)) isOpen = false
+    }
+    if (isOpen) {
+      yield { number: first.number, value: {}, fault: 'a quote is not closed' }
+      continue
+    }
+    if (text.trim() === '') continue
+    const cells = cellsOf(text, separator)
+    const value = Object.fromEntries(
+      names.flatMap((name, i) => (name ? [[name, cells[i]?.trim() ?? '']] : [])),
+    )
+    const isWrongLength = cells.length !== names.length
+    yield isWrongLength
+      ? {
+          number: first.number,
+          value: {},
+          fault: `it has ${cells.length} columns, but the header has ${names.length}`,
+        }
+      : { number: first.number, value, fault: undefined }
+  }
+}
+
+/** Whether the text opens or closes a quoted field. */
+function hasOddQuotes(text: string): boolean {
+  return text.split('"').length % 2 === 0
+}
+
+function cellsOf(text: string, separator: string): string[] {
+  const cells: string[] = []
+  let cell = ''
+  let isQuoted = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text[i] as string
+    if (isQuoted && char === '"' && text[i + 1] === '"') cell += text[i++]
+    else if (char === '"') isQuoted = !isQuoted
+    else if (char === separator && !isQuoted) {
+      cells.push(cell)
+      cell = ''
+    } else cell += char
+  }
+  return [...cells, cell]
+}

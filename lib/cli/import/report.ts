@@ -1,0 +1,50 @@
+import type { ImportSummary } from '../../index.js'
+import type { Output } from '../terminal/output.js'
+import type { Customers } from './lines.js'
+
+/** Shows the results of an import. */
+export interface Reporter {
+  /** Shows a line with its result. A person sees only the lines that need attention. */
+  line(line: Omit<ImportSummary['notRead'][number], 'result'> & { result: string }): void
+  progress(progress: Partial<ImportSummary> & { done: number }): void
+  summary(summary: Partial<ImportSummary> & { explanation: string }): void
+}
+
+/** Shows lines by their number in the file, and the progress. */
+export function createReporter(out: Output, customers: Customers): Reporter {
+  const began = Date.now()
+  return {
+    line(line) {
+      const { number, fault } = customers.placeOf(line.line)
+      const shown = { ...line, line: number, why: fault ?? line.why }
+      if (out.isJson) return out.result(shown, () => '')
+      if (QUIET_RESULTS.includes(line.result)) return
+      const uids = [line.subscription_uid, line.business_uid].filter(Boolean).join(' of ')
+      out.result(
+        shown,
+        () => `line ${number}: ${line.result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`,
+      )
+    },
+    progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {
+      const seconds = Math.max(1, Math.round((Date.now() - began) / 1_000))
+      const share = customers.readShare()
+      out.progress(
+        `${done} lines${share === undefined ? '' : ` (${Math.floor(share * 100)} % of the file)`}: ${read} read, ` +
+          `${missing} missing, ${refused} refused, ${invalid} invalid; ${seconds} s`,
+      )
+    },
+    summary(summary) {
+      const { notRead: _, ...counts } = summary
+      out.result({ summary: counts }, () => {
+        const { read = 0, missing = 0, refused = 0, invalid = 0, pending = 0 } = summary
+        const numbers =
+          'read' in summary
+            ? `${read} read, ${missing} missing, ${refused} refused, ${invalid} invalid, ${pending} pending. `
+            : ''
+        return `${numbers}${summary.explanation}`
+      })
+    },
+  }
+}
+
+const QUIET_RESULTS = ['read', 'known', 'new', 'requested']

@@ -1,0 +1,165 @@
+import { existsSync } from 'node:fs'
+import { userInfo } from 'node:os'
+import { resolve } from 'node:path'
+import { ConfigError, createMarketplace, type Marketplace, type MarketplaceOptions } from '../../index.js'
+import { optionsFromFile } from './config-file.js'
+import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
+import type { Output } from './output.js'
+import { optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
+
+/** The options of every command. */
+export interface CommonOptions {
+  config?: string
+  env?: string
+  json?: boolean
+  actor?: string
+  reason?: string
+}
+
+export interface Action {
+  action: string
+  businessUid?: string
+  entryId?: string
+  /** The object of the action. The journal gets it as the reason if the person gave none. */
+  about?: string
+}
+
+/** The settings, the output and the marketplace of a command. */
+export interface Context {
+  env: NodeJS.ProcessEnv
+  stdin: NodeJS.ReadStream
+  out: Output
+  /** The person who runs the command, for the journal. */
+  actor: string
+  /** Whether the options come from a file, which may have a rule of the app's own. Otherwise the default rule decides. */
+  hasConfig: boolean
+  /** The settings, not checked yet. */
+  options(): Promise<MarketplaceOptions>
+  /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
+  create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
+  /** A marketplace over the database of the app, opened, without a worker. */
+  open(options?: { mayCreate?: boolean }): Promise<Marketplace>
+  /** Records the action in the journal before it begins. */
+  record(marketplace: Marketplace, action: Action): Promise<void>
+  close(): Promise<void>
+}
+
+/** Turns a command's work into an action for commander. */
+export type Act = <Arguments extends unknown[]>(
+  work: (context: Context, ...given: Arguments) => Promise<ExitCode>,
+) => (...given: Arguments) => Promise<void>
+
+export function createContext(given: {
+  env: NodeJS.ProcessEnv
+  stdin: NodeJS.ReadStream
+  out: Output
+  common: CommonOptions
+}): Context {
+  const { env, stdin, out, common } = given
+  const { config, env: envFile, reason } = common
+  const actor = common.actor ?? env.MARKETPLACE_ACTOR ?? userName()
+  const opened: Marketplace[] = []
+  let loading: Promise<MarketplaceOptions> | undefined
+
+  async function load(): Promise<MarketplaceOptions> {
+    if (envFile) loadEnvFile(envFile, env)
+    const options = config ? await optionsFromFile(config) : optionsFromEnvironment(env)
+    out.hide(secretsOf(options))
+    return options
+  }
+
+  function options() {
+    loading ??= load()
+    return loading
+  }
+
+  async function create(replaced: Partial<MarketplaceOptions> = {}): Promise<Marketplace> {
+    try {
+      const marketplace = createMarketplace({ ...(await options()), ...replaced })
+      opened.push(marketplace)
+      return marketplace
+    } catch (error) {
+      if (error instanceof ConfigError) throw settingsStop(error, env, config)
+      throw error
+    }
+  }
+
+  return {
+    env,
+    stdin,
+    out,
+    actor,
+    hasConfig: config !== undefined,
+    options,
+    create,
+
+    async open({ mayCreate = false } = {}) {
+      const { store = 'sqlite:marketplace.db' } = await options()
+      // Check the settings first: a missing database may be a consequence of their faults.
+      const marketplace = await create({
+        worker: false,
+        store: hasFile(store) || mayCreate ? store : NO_STORE,
+      })
+      if (typeof store === 'string') requireDatabase(store, mayCreate)
+      await marketplace.start()
+      return marketplace
+    },
+
+    async record(marketplace, { about, ...action }) {
+      const why = reason ?? about
+      await marketplace.journal.recordAction({
+        actor,
+        ...action,
+        ...(why ? { reason: why.slice(0, 500) } : {}),
+      })
+    },
+
+    async close() {
+      for (const marketplace of opened) await marketplace.close()
+    },
+  }
+}
+
+const NO_STORE = 'sqlite::memory:'
+
+function hasFile(store: unknown): boolean {
+  const path = typeof store === 'string' ? sqlitePath(store) : undefined
+  return path === undefined || existsSync(path)
+}
+
+function sqlitePath(store: string): string | undefined {
+  return /^sqlite:(.+)$/s.exec(store)?.[1]
+}
+
+/** Refuses a path without a database: a mistyped path would create an empty one, which denies every business. */
+function requireDatabase(store: string, mayCreate: boolean) {
+  const path = sqlitePath(store)
+  if (path === ':memory:')
+    throw new Stop(USAGE, 'The store is sqlite::memory:, which only the process of the app can read', {
+      fix: 'Set MARKETPLACE_STORE to the database of the app.',
+    })
+  if (path === undefined || mayCreate || existsSync(path)) return
+  throw new Stop(UNAVAILABLE, `There is no database ${resolve(path)}`, {
+    fix: 'Set MARKETPLACE_STORE to the database of the app, or create a new one with `marketplace-webhooks migrate`.',
+    code: 'store_missing',
+  })
+}
+
+function loadEnvFile(file: string, env: NodeJS.ProcessEnv) {
+  try {
+    // Variables that are already set keep their values.
+    process.loadEnvFile(file)
+    Object.assign(env, { ...process.env, ...env })
+  } catch (error) {
+    const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason'
+    throw new Stop(USAGE, `Cannot read the env file ${file}: ${code}`)
+  }
+}
+
+function userName(): string {
+  try {
+    return userInfo().username
+  } catch {
+    return 'command line'
+  }
+}

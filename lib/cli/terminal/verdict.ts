@@ -1,0 +1,64 @@
+import { type Decision, nextStepOf } from '../../index.js'
+import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
+import { fields, shortTime, table, wrapped } from './layout.js'
+import type { Output } from './output.js'
+
+/** The command for the action of a next step. */
+const COMMANDS = {
+  refresh: 'marketplace-webhooks refresh <business>',
+  track: 'marketplace-webhooks track <subscription> --business <business>',
+  health: 'marketplace-webhooks doctor',
+  none: null,
+} as const
+
+/** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
+export function verdictText(decision: Decision, { paint, width }: Output): string {
+  const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
+  const { next, action } = nextStepOf(decision)
+  const answer = entitled
+    ? paint.good('YES, it may use the app')
+    : known
+      ? paint.bad('NO, it may not use the app')
+      : paint.unsure('NOT KNOWN YET, so it may not use the app')
+  const about = fields(
+    {
+      reason,
+      confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
+      'next step': next,
+      command: COMMANDS[action],
+    },
+    width,
+  )
+  const rows = table(
+    [
+      { title: 'SUBSCRIPTION', cell: (each) => each.subscription_uid },
+      { title: 'STATE', cell: (each) => each.purchase_state ?? '-' },
+      { title: 'REASON', cell: (each) => each.reason },
+      {
+        title: 'READ',
+        cell: (each) =>
+          `${shortTime(each.asOf)}${each.failure ? `, then failed: ${each.failure}` : each.pending ? ', next read requested' : ''}`,
+      },
+    ],
+    subscriptions.slice(0, MAX_SHOWN),
+    width,
+  )
+  const rest = subscriptions.length - MAX_SHOWN
+  return [
+    `${paint.bold(business_uid)}: ${answer}.`,
+    about,
+    '',
+    ...wrapped(explanation, width),
+    ...(subscriptions.length > 0 ? ['', rows] : []),
+    ...(rest > 0 ? [`And ${rest} more: see --json.`] : []),
+  ].join('\n')
+}
+
+const MAX_SHOWN = 20
+
+/** The exit code: 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
+export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {
+  if (entitled) return DONE
+  if (reason === 'invalid_business_uid' || reason === 'item_unknown') return USAGE
+  return known ? NO : UNAVAILABLE
+}

@@ -1,0 +1,112 @@
+import { useState } from 'preact/hooks'
+import type { AttentionGroup, AttentionStatus } from '../../shared/shapes.js'
+import { read } from '../calls.js'
+import { Webhooks } from '../health/webhooks.js'
+import { useLoad } from '../hooks.js'
+import { Ago, Badge, Button, Trouble } from '../parts.js'
+import { useMay } from '../session.js'
+import { nameOf } from './entry.js'
+import { GroupEntries } from './group-entries.js'
+import { Replay, type Selection } from './replay.js'
+import { Unrecognised } from './unrecognised.js'
+
+/** Failed entries, grouped by handlers and error; unrecognised deliveries; other items and wrong secrets. */
+export function Attention(_: { rest: string[] }) {
+  const { data, error, isLoading, reload } = useLoad((signal) => read('attention', {}, signal), [])
+  const [selection, setSelection] = useState<Selection>()
+  const [note, setNote] = useState('')
+  const mayReplay = useMay('replay')
+
+  return (
+    <>
+      <section class="card" aria-labelledby="failed" aria-busy={isLoading}>
+        <div class="head">
+          <h2 id="failed">Handlers that failed</h2>
+          <Button onClick={reload} isBusy={isLoading}>
+            Reload
+          </Button>
+        </div>
+        <Trouble error={error} />
+        <p class="note" role="status">
+          {note}
+        </p>
+        {data && data.groups.length === 0 && <p class="empty">There are no dead and no retrying entries.</p>}
+        {data && !data.isAll && (
+          <p class="hint">There are more. This list contains the newest 10,000 of each status.</p>
+        )}
+        <div class="buttons">
+          {mayReplay &&
+            STATUSES.map(
+              (status) =>
+                data &&
+                data.counts[status] > 0 && (
+                  <Button key={status} onClick={() => setSelection({ status })}>
+                    {replayAllLabel(status, data.counts[status])}
+                  </Button>
+                ),
+            )}
+        </div>
+        <ul class="rows">
+          {data?.groups.map((group) => (
+            <Group key={group.key} group={group} mayReplay={mayReplay} onReplay={setSelection} />
+          ))}
+        </ul>
+      </section>
+      {selection && (
+        <Replay
+          selection={selection}
+          onClose={() => setSelection(undefined)}
+          onDone={(summary) => {
+            setNote(summary)
+            reload()
+          }}
+        />
+      )}
+      <Unrecognised />
+      <Webhooks />
+    </>
+  )
+}
+
+const STATUSES: readonly AttentionStatus[] = ['dead', 'retrying']
+
+function replayAllLabel(status: AttentionStatus, count: number): string {
+  return count === 1 ? `Replay 1 ${status} entry…` : `Replay all ${count} ${status} entries…`
+}
+
+function Group(props: {
+  group: AttentionGroup
+  mayReplay: boolean
+  onReplay: (selection: Selection) => void
+}) {
+  const { group, mayReplay, onReplay } = props
+  const { key, status, error, count, oldest, newest } = group
+  const [isOpen, setOpen] = useState(false)
+  const name = nameOf(group)
+  return (
+    <li>
+      <p class="row-head">
+        <Badge tone={status === 'dead' ? 'no' : 'wait'}>{status}</Badge>
+        <strong>{name}</strong>
+        <span class="count">
+          {count} {count === 1 ? 'entry' : 'entries'}
+        </span>
+      </p>
+      <p class="trouble">{error}</p>
+      <p class="row-words">
+        First <Ago at={oldest} />, last <Ago at={newest} />
+      </p>
+      <div class="buttons">
+        <button type="button" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)}>
+          {isOpen ? 'Hide the entries' : 'Show the entries'}
+        </button>
+        {mayReplay && (
+          <Button onClick={() => onReplay({ group: key })} label={`Replay the group… of ${name}`}>
+            Replay the group…
+          </Button>
+        )}
+      </div>
+      {isOpen && <GroupEntries group={key} onReplay={mayReplay ? onReplay : undefined} />}
+    </li>
+  )
+}

@@ -1,0 +1,79 @@
+import type { EntryRow } from '../../shared/shapes.js'
+import { read } from '../calls.js'
+import { placeOf, useLoad } from '../hooks.js'
+import { Badge, Box, Button, Json, Trouble, Uid, When } from '../parts.js'
+
+/** One journal entry, in a dialog. */
+export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
+  const { data: entry, error } = useLoad((signal) => read('entry', { id }, signal), [id])
+  return (
+    <Box title="Journal entry" onClose={onClose}>
+      <Trouble error={error} />
+      {entry && (
+        <>
+          <p class="row-head">
+            <Badge tone={toneOfStatus(entry.status)}>{entry.status}</Badge> <strong>{nameOf(entry)}</strong>
+          </p>
+          <dl class="record">
+            <div>
+              <dt>Id</dt>
+              <dd>
+                <Uid>{entry.id}</Uid>
+              </dd>
+            </div>
+            <div>
+              <dt>Received</dt>
+              <dd>
+                <When at={entry.receivedAt} />
+              </dd>
+            </div>
+            {entry.business_uid !== null && (
+              <div>
+                <dt>Business</dt>
+                <dd>
+                  <a href={placeOf('business', entry.business_uid)} onClick={onClose}>
+                    {entry.business_uid}
+                  </a>
+                </dd>
+              </div>
+            )}
+            <div>
+              <dt>Tries</dt>
+              <dd>{entry.attempts}</dd>
+            </div>
+          </dl>
+          {entry.error && <p class="trouble">{entry.error}</p>}
+          {entry.issues && entry.issues.length > 0 && (
+            <ul class="issues">
+              {entry.issues.map((issue) => (
+                <li key={issue}>{issue}</li>
+              ))}
+            </ul>
+          )}
+          <h3>{entry.isMasked ? 'Shape (only operators see values)' : 'Content'}</h3>
+          <Json value={entry.payload} />
+        </>
+      )}
+      <div class="buttons">
+        <Button onClick={onClose}>Close</Button>
+      </div>
+    </Box>
+  )
+}
+
+export function nameOf({
+  kind,
+  name,
+  cause,
+}: Pick<EntryRow, 'kind' | 'name'> & { cause?: string | null }): string {
+  return kind === 'event' || kind === 'action'
+    ? name
+    : kind === 'change'
+      ? `change of a subscription${cause ? ` (cause: ${cause})` : ''}`
+      : 'unrecognised delivery'
+}
+
+export function toneOfStatus(status: string): 'yes' | 'no' | 'wait' | 'plain' {
+  if (status === 'dead') return 'no'
+  return status === 'retrying' || status === 'pending' ? 'wait' : 'plain'
+}

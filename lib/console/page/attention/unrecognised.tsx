@@ -1,0 +1,48 @@
+import { useState } from 'preact/hooks'
+import { read } from '../calls.js'
+import { useLoad } from '../hooks.js'
+import { Ago, Button, Json, Trouble } from '../parts.js'
+import { EntryBox } from './entry.js'
+
+/** Deliveries that the interface document does not describe, by shape. */
+export function Unrecognised() {
+  const { data, error } = useLoad((signal) => read('shapes', {}, signal), [])
+  const [opened, setOpened] = useState<string>()
+  return (
+    <section class="card" aria-labelledby="unrecognised">
+      <h2 id="unrecognised">Unrecognised deliveries</h2>
+      <Trouble error={error} />
+      {data && data.shapes.length === 0 && <p class="empty">None.</p>}
+      {data && !data.isAll && (
+        <p class="hint">There are more. This list covers the newest {data.examined}.</p>
+      )}
+      <ul class="rows">
+        {data?.shapes.map(({ event, issues, shape, count, newest, entry_id }) => (
+          <li key={entry_id}>
+            <p class="row-head">
+              <strong>{event}</strong> <span class="count">{count === 1 ? 'once' : `${count} times`}</span>
+            </p>
+            <ul class="issues">
+              {issues.map((issue) => (
+                <li key={issue}>{issue}</li>
+              ))}
+            </ul>
+            <p class="row-words">
+              Last <Ago at={newest} />
+            </p>
+            <details>
+              <summary>Shape</summary>
+              <Json value={shape} />
+            </details>
+            <div class="buttons">
+              <Button onClick={() => setOpened(entry_id)} label={`Open one of ${event}`}>
+                Open one
+              </Button>
+            </div>
+          </li>
+        ))}
+      </ul>
+      {opened !== undefined && <EntryBox id={opened} onClose={() => setOpened(undefined)} />}
+    </section>
+  )
+}

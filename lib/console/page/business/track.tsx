@@ -1,0 +1,55 @@
+import { useState } from 'preact/hooks'
+import type { BusinessReply } from '../../shared/shapes.js'
+import { act, read } from '../calls.js'
+import { useAct } from '../hooks.js'
+import { Box, Button, Field, Form, Trouble } from '../parts.js'
+
+export function Track(props: {
+  business_uid: string
+  onClose: () => void
+  onTracked: (business: BusinessReply) => void
+}) {
+  const { business_uid, onClose, onTracked } = props
+  const [pasted, setPasted] = useState('')
+  const [reason, setReason] = useState('')
+  const { isBusy, error, run } = useAct()
+
+  async function track() {
+    const fresh = await run(async () => {
+      const { terms } = await read('search', { q: pasted })
+      const subscription_uid = terms.find((term) => term !== business_uid)
+      if (subscription_uid === undefined)
+        throw new Error('Paste the identifier of the subscription, not of the business.')
+      return act('track', { business_uid, subscription_uid, reason })
+    })
+    if (!fresh) return
+    onTracked(fresh)
+    onClose()
+  }
+
+  return (
+    <Box title="Track a subscription" onClose={onClose}>
+      <Form isBusy={isBusy} onSubmit={track}>
+        <p>
+          The app reads the subscription from the platform now, and again regularly. It counts only if the
+          platform shows it for this business.
+        </p>
+        <Field
+          label="Identifier of the subscription"
+          value={pasted}
+          onInput={setPasted}
+          isRequired
+          hasFocus
+        />
+        <Field label="Reason (optional, recorded with your name)" value={reason} onInput={setReason} />
+        <Trouble error={error} />
+        <div class="buttons">
+          <Button type="submit" isPrimary isBusy={isBusy}>
+            {isBusy ? 'Reading…' : 'Track'}
+          </Button>
+          <Button onClick={onClose}>Cancel</Button>
+        </div>
+      </Form>
+    </Box>
+  )
+}

@@ -1,0 +1,43 @@
+import type { ComponentChildren } from 'preact'
+import type { BusinessReply } from '../../shared/shapes.js'
+import { Ago, Uid } from '../parts.js'
+
+/** The answer, its cause, and the next step. */
+export function Verdict({ business, children }: { business: BusinessReply; children: ComponentChildren }) {
+  const { business_uid, decision, headline, cause, step } = business
+  const answer = decision.entitled ? 'yes' : decision.known ? 'no' : 'wait'
+  return (
+    <section class="card verdict-card" data-answer={answer} aria-labelledby="verdict">
+      <div class="verdict" role="status">
+        <h2 id="verdict">{headline}</h2>
+        <p class="cause">{cause}</p>
+        <p class="of">
+          Business <Uid>{business_uid}</Uid>
+        </p>
+      </div>
+      <div class="next">
+        <h3>Next step</h3>
+        <p id="next-step">{step.next}</p>
+      </div>
+      {children}
+      <dl class="facts">
+        <div>
+          <dt>Reason</dt>
+          <dd>
+            <code>{decision.reason}</code>
+          </dd>
+        </div>
+        <div>
+          <dt>Last confirmed</dt>
+          <dd>
+            <Ago at={decision.asOf} />
+          </dd>
+        </div>
+      </dl>
+      <details>
+        <summary>Full explanation</summary>
+        <p>{decision.explanation}</p>
+      </details>
+    </section>
+  )
+}

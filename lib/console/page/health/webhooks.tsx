@@ -1,0 +1,70 @@
+import { read } from '../calls.js'
+import { placeOf, useLoad } from '../hooks.js'
+import { Ago, Trouble, Uid } from '../parts.js'
+
+/** Other items, wrong secrets, and which events arrive. */
+export function Webhooks() {
+  const { data, error } = useLoad((signal) => read('webhooks', {}, signal), [])
+  if (!data) return <Trouble error={error} />
+  const { report, otherItems } = data
+  return (
+    <>
+      <section class="card" aria-labelledby="others">
+        <h2 id="others">Other items and wrong secrets</h2>
+        <dl class="numbers">
+          <div>
+            <dt>Requests with a wrong secret, to this process</dt>
+            <dd>
+              <Count of={report.secretWrong} />
+            </dd>
+          </div>
+        </dl>
+        {report.secretWrong.count > 0 && (
+          <p class="hint">
+            A wrong secret comes from an old registration, a scanner, or a guess. Such requests are not
+            stored. If events stop arriving, register the webhooks again.
+          </p>
+        )}
+        {otherItems.length > 0 && (
+          <>
+            <h3>Subscriptions for other items</h3>
+            <ul class="plain-rows">
+              {otherItems.map(({ subscription_uid, business_uid, purchasable_uid }) => (
+                <li key={subscription_uid}>
+                  <a href={placeOf('business', business_uid, subscription_uid)}>
+                    <Uid>{subscription_uid}</Uid>
+                  </a>{' '}
+                  is for the item <Uid>{purchasable_uid ?? 'unknown'}</Uid>
+                </li>
+              ))}
+            </ul>
+          </>
+        )}
+      </section>
+      <section class="card" aria-labelledby="events">
+        <h2 id="events">Events</h2>
+        <ul class="plain-rows">
+          {report.events.map(({ event, count, lastAt }) => (
+            <li key={event}>
+              <strong>{event}</strong>: <Count of={{ count, lastAt }} />
+            </li>
+          ))}
+          {report.secrets.map(({ secret, count, lastAt }) => (
+            <li key={secret}>
+              With the {secret} delivery secret: <Count of={{ count, lastAt }} />
+            </li>
+          ))}
+        </ul>
+      </section>
+    </>
+  )
+}
+
+function Count({ of: { count, lastAt } }: { of: { count: number; lastAt: string | null } }) {
+  if (count === 0) return <>none</>
+  return (
+    <>
+      {count}, last <Ago at={lastAt} />
+    </>
+  )
+}

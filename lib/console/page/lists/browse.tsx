@@ -1,0 +1,88 @@
+import { useEffect, useState } from 'preact/hooks'
+import type { SubscriptionRow } from '../../shared/shapes.js'
+import { read } from '../calls.js'
+import { placeOf, useAct } from '../hooks.js'
+import { Ago, Badge, Button, Trouble, Uid } from '../parts.js'
+import { toneOf } from './subscriptions.js'
+
+/** The reasons to choose from, with their labels. */
+const REASONS: readonly [string, string][] = [
+  ['', 'all'],
+  ['not_purchased', 'not purchased'],
+  ['denied_by_rule', 'denied by the rule of the app'],
+  ['entitled_when_failed', 'the rule of the app fails'],
+  ['not_read_yet', 'not read yet'],
+  ['stale', 'not confirmed for too long'],
+  ['missing', 'missing on the platform'],
+  ['unreadable', 'refused by the platform'],
+  ['revoked', 'uninstalled'],
+  ['ended', 'ended'],
+  ['other_app', 'for another item'],
+  ['purchased', 'purchased'],
+]
+
+/** The list of all subscriptions, page by page. */
+export function Browse() {
+  const [reason, setReason] = useState('')
+  const [rows, setRows] = useState<SubscriptionRow[]>([])
+  const [pages, setPages] = useState<string[]>([])
+  const [after, setAfter] = useState<string | null>(null)
+  const { isBusy, error, run } = useAct()
+  const from = pages.at(-1)
+
+  useEffect(() => {
+    let isOver = false
+    run(() => read('subscriptions', { reason, after: from })).then((page) => {
+      if (isOver || !page) return
+      setRows(page.subscriptions)
+      setAfter(page.after)
+    })
+    return () => {
+      isOver = true
+    }
+  }, [reason, from])
+
+  return (
+    <section class="card" aria-labelledby="browse">
+      <h2 id="browse">Subscriptions</h2>
+      <div class="field">
+        <label for="browse-reason">Show</label>
+        <select
+          id="browse-reason"
+          value={reason}
+          onChange={({ currentTarget }) => {
+            setPages([])
+            setReason(currentTarget.value)
+          }}
+        >
+          {REASONS.map(([value, label]) => (
+            <option key={value} value={value}>
+              {label}
+            </option>
+          ))}
+        </select>
+      </div>
+      <Trouble error={error} />
+      {rows.length === 0 && !isBusy && <p class="empty">None.</p>}
+      <ul class="rows" id="browsed">
+        {rows.map(({ subscription_uid, business_uid, state, gone, reason: why, readAt }) => (
+          <li key={subscription_uid}>
+            <p class="row-head">
+              <Badge tone={toneOf(why)}>{state ?? gone ?? 'not read yet'}</Badge>
+              <a href={placeOf('business', business_uid, subscription_uid)}>
+                <Uid>{subscription_uid}</Uid>
+              </a>
+            </p>
+            <p class="row-words">
+              Business <Uid>{business_uid}</Uid>, confirmed <Ago at={readAt} />
+            </p>
+          </li>
+        ))}
+      </ul>
+      <div class="buttons">
+        {pages.length > 0 && <Button onClick={() => setPages(pages.slice(0, -1))}>Previous page</Button>}
+        {after !== null && <Button onClick={() => setPages([...pages, after])}>Next page</Button>}
+      </div>
+    </section>
+  )
+}

@@ -1,0 +1,86 @@
+import type { Inputs } from '../shared/inputs.js'
+import type { Person } from '../shared/roles.js'
+import type { Replies } from '../shared/shapes.js'
+import type { createAttention } from './attention.js'
+import type { createBusinessCalls } from './business.js'
+import { Refusal } from './http.js'
+import type { ConsoleMarketplace } from './rows.js'
+
+/**
+ * The calls that change something. Each first records an action in the journal, and fails if that fails. An erasure is
+ * recorded twice: as `erase requested`, with the reason, before it begins, and by `erase` itself.
+ */
+export function createActs(options: {
+  marketplace: ConsoleMarketplace
+  business: ReturnType<typeof createBusinessCalls>['business']
+  attention: ReturnType<typeof createAttention>
+}) {
+  const { marketplace, business, attention } = options
+
+  function record(
+    { name, role }: Person,
+    action: string,
+    about: { businessUid?: string; entryId?: string },
+    ...why: (string | undefined)[]
+  ) {
+    const reason = why.filter((part) => part !== undefined && part !== '').join('; ')
+    return marketplace.journal.recordAction({
+      actor: `${name} (${role})`,
+      action,
+      ...about,
+      ...(reason === '' ? {} : { reason }),
+    })
+  }
+
+  return {
+    async refresh(person: Person, { business_uid, reason }: Inputs['refresh']): Promise<Replies['refresh']> {
+      await record(person, 'refresh', { businessUid: business_uid }, reason)
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
+    },
+
+    async track(
+      person: Person,
+      { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
+    ): Promise<Replies['track']> {
+      await record(person, 'track', { businessUid: business_uid }, `subscription ${subscription_uid}`, reason)
+      await marketplace.subscriptions.track(
+        { subscriptionUid: subscription_uid, businessUid: business_uid },
+        { announce },
+      )
+      // Waits for the read, so that the person sees the result.
+      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
+    },
+
+    async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {
+      const { entry_id } = selection
+      if (entry_id === undefined && !reason)
+        throw new Refusal(
+          400,
+          'reason_missing',
+          'Give a reason: the journal records why several entries are replayed.',
+        )
+      const { ids, which } = await attention.selected(selection)
+      const about = entry_id === undefined ? `${ids.length} entries ${which}` : undefined
+      await record(person, 'replay', entry_id === undefined ? {} : { entryId: entry_id }, about, reason)
+      return attention.replay(selection)
+    },
+
+    async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
+      await record(person, 'export', { businessUid: business_uid }, reason)
+      const data = await marketplace.businesses.export(business_uid)
+      return { fileName: `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`, data }
+    },
+
+    async erase(person: Person, { business_uid, typed, reason }: Inputs['erase']): Promise<Replies['erase']> {
+      if (typed.trim() !== business_uid)
+        throw new Refusal(
+          400,
+          'typed_wrong',
+          'Nothing was erased: the typed identifier is not the identifier of this business.',
+        )
+      // The action has no business_uid: otherwise the erasure would delete it too.
+      await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
+      return marketplace.businesses.erase(business_uid, { actor: `${person.name} (${person.role})` })
+    },
+  }
+}

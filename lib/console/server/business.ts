@@ -1,0 +1,108 @@
+import { type Decision, type HistoryItem, nextStepOf, REASONS, type Reason } from '../../index.js'
+import type { Person } from '../shared/roles.js'
+import type { BusinessReply, Replies, SearchReply } from '../shared/shapes.js'
+import { MASK } from './masking.js'
+import { type ConsoleMarketplace, rowsFor } from './rows.js'
+import { searchTerms } from './search-terms.js'
+
+const SUBSCRIPTIONS_A_PAGE = 20
+const ITEMS_A_PAGE = 30
+/** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
+const MAX_VERDICTS = 50
+
+/** The calls about one business. */
+export function createBusinessCalls(marketplace: ConsoleMarketplace) {
+  async function search(pasted: string): Promise<SearchReply> {
+    const terms = searchTerms(pasted)
+    for (const term of terms) {
+      const subscription = await marketplace.subscriptions.get(term)
+      if (subscription) {
+        const { business_uid, subscription_uid } = subscription
+        return { business_uid, subscription_uid, isKnown: true, terms }
+      }
+      if (await isKnown(term)) return { business_uid: term, subscription_uid: null, isKnown: true, terms }
+    }
+    return { business_uid: terms[0] ?? null, subscription_uid: null, isKnown: false, terms }
+  }
+
+  async function isKnown(business_uid: string): Promise<boolean> {
+    const [subscription] = await marketplace.subscriptions.list({ businessUid: business_uid, limit: 1 })
+    if (subscription) return true
+    const items = await marketplace.businesses.history(business_uid, { limit: 10 })
+    return items.some(({ kind }) => kind !== 'action')
+  }
+
+  /** `answered`: the decision, if the caller has it already. */
+  async function business(
+    person: Person,
+    { business_uid, after }: { business_uid: string; after?: string | undefined },
+    answered?: Decision,
+  ): Promise<BusinessReply> {
+    const decision = answered ?? (await marketplace.explain(business_uid))
+    const page = await marketplace.subscriptions
+      .list({
+        businessUid: business_uid,
+        limit: SUBSCRIPTIONS_A_PAGE,
+        ...(after === undefined ? {} : { after }),
+      })
+      // The decision contains the reason of the failure.
+      .catch(() => [])
+    return {
+      business_uid,
+      decision: shortened(decision),
+      headline: HEADLINES[decision.reason],
+      cause: REASONS[decision.reason].meaning,
+      step: nextStepOf(decision),
+      subscriptions: page.map(rowsFor(person).subscriptionRow),
+      after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+    }
+  }
+
+  async function history(
+    person: Person,
+    { business_uid, before }: { business_uid: string; before?: string | undefined },
+  ): Promise<Replies['history']> {
+    const items = await marketplace.businesses.history(business_uid, {
+      limit: ITEMS_A_PAGE,
+      ...(before === undefined ? {} : { before }),
+    })
+    const shown = await Promise.all(items.map((item) => forPerson(person, item)))
+    return { items: shown, before: items.length < ITEMS_A_PAGE ? null : (items.at(-1)?.id ?? null) }
+  }
+
+  /** An error of a handler may quote the payload, so support gets it masked. */
+  async function forPerson(person: Person, item: HistoryItem): Promise<HistoryItem> {
+    if (item.kind !== 'handled' || item.error === null || person.role === 'operator') return item
+    const entry = await marketplace.journal.get(item.entry_id)
+    return {
+      ...item,
+      error: entry === undefined ? MASK : rowsFor(person).errorOf({ ...entry, error: item.error }),
+    }
+  }
+
+  return { search, business, history }
+}
+
+function shortened(decision: Decision): Decision {
+  return { ...decision, subscriptions: decision.subscriptions.slice(0, MAX_VERDICTS) }
+}
+
+/** The answer as a headline, for each reason of a decision. A reason without one is a type error. */
+export const HEADLINES: Readonly<Record<Reason, string>> = {
+  purchased: 'May use the app',
+  not_read_yet: 'Not yet: the purchase is being checked',
+  stale: 'Not now: not confirmed for too long',
+  entitled_when_failed: 'Not known: the rule of the app fails',
+  denied_by_rule: 'May not use the app: the rule of the app denies it',
+  not_purchased: 'May not use the app',
+  revoked: 'May not use the app: uninstalled',
+  ended: 'May not use the app: the subscription has ended',
+  missing: 'May not use the app: the platform does not show the subscription',
+  unreadable: 'May not use the app: the platform refuses to show the subscription',
+  other_app: 'May not use the app: bought another item',
+  other_item: 'May not use this: bought another item of yours',
+  unknown_business: 'Not known here',
+  invalid_business_uid: 'This is not an identifier',
+  item_unknown: 'The item does not exist',
+  store_unavailable: 'There is no answer at the moment',
+}

@@ -1,0 +1,134 @@
+import { createHash } from 'node:crypto'
+import type { JournalEntry } from '../../index.js'
+import type { Person } from '../shared/roles.js'
+import type { AttentionGroup, AttentionStatus } from '../shared/shapes.js'
+import { entriesOf } from './deliveries.js'
+import { Refusal } from './http.js'
+import { type ConsoleMarketplace, rowsFor } from './rows.js'
+
+/** Failed entries of the same handlers with the same error. */
+export interface Group extends AttentionGroup {
+  /** Newest first. */
+  ids: string[]
+  businesses: Set<string>
+}
+
+/** Adds an entry to the group of its handlers and its error. */
+export function addToGroup(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
+  const { id, kind, name, receivedAt, business_uid } = entry
+  // The error is masked for operators too: values in it would put each entry into its own group.
+  const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was recorded')
+  const key = createHash('sha256')
+    .update(JSON.stringify([status, kind, name, error]))
+    .digest('base64url')
+    .slice(0, 22)
+  const group = groups.get(key)
+  if (group === undefined) {
+    const businesses = new Set(business_uid === null ? [] : [business_uid])
+    groups.set(key, {
+      key,
+      status,
+      kind,
+      name,
+      error,
+      count: 1,
+      oldest: receivedAt,
+      newest: receivedAt,
+      ids: [id],
+      businesses,
+    })
+    return
+  }
+  group.count++
+  group.ids.push(id)
+  if (business_uid !== null) group.businesses.add(business_uid)
+  if (receivedAt < group.oldest) group.oldest = receivedAt
+  if (receivedAt > group.newest) group.newest = receivedAt
+}
+
+const SUPPORT: Person = { name: 'anybody', role: 'support' }
+
+/** Removes identifiers and numbers, so that equal failures form one group. */
+function withoutNumbers(error: string): string {
+  return error
+    .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
+    .replace(/\b[\w-]*\d[\w-]*\b/g, '#')
+    .slice(0, 300)
+}
+
+/** The group without its entries. */
+export function shown(group: Group): AttentionGroup {
+  const { ids: _ids, businesses: _businesses, ...rest } = group
+  return rest
+}
+
+/** Limit of examined entries of one status, and how many are read at a time. */
+const MAX_EXAMINED = 10_000
+const PAGE = 50
+/** All requests within this time share one result. */
+const FRESH_MS = 3_000
+
+interface Found {
+  groups: Map<string, Group>
+  isAll: boolean
+}
+
+/** The groups of dead and retrying entries, looked up again when they are a few seconds old. */
+export function createFailedGroups({
+  marketplace,
+  now,
+}: {
+  marketplace: ConsoleMarketplace
+  now: () => number
+}) {
+  let latest: { at: number; result: Promise<Found> } | undefined
+
+  function look(): Promise<Found> {
+    if (latest === undefined || now() - latest.at > FRESH_MS) {
+      const fresh = { at: now(), result: lookNow() }
+      fresh.result.catch(() => {
+        if (latest === fresh) latest = undefined
+      })
+      latest = fresh
+    }
+    return latest.result
+  }
+
+  async function lookNow(): Promise<Found> {
+    const groups = new Map<string, Group>()
+    let isAll = true
+    for (const status of ['dead', 'retrying'] as const) {
+      let examined = 0
+      for await (const entry of entriesOf(marketplace, { status }, PAGE)) {
+        if (examined === MAX_EXAMINED) {
+          isAll = false
+          break
+        }
+        addToGroup(groups, status, entry)
+        examined++
+      }
+    }
+    return { groups, isAll }
+  }
+
+  async function groupOf(key: string): Promise<Group> {
+    const group = (await look()).groups.get(key)
+    if (group) return group
+    throw new Refusal(
+      404,
+      'group_gone',
+      'This group no longer exists: its entries have been handled, or fail with another error now.',
+    )
+  }
+
+  return {
+    look,
+    groupOf,
+    /** The next look reads the entries again. */
+    forget() {
+      latest = undefined
+    },
+  }
+}
+
+export type FailedGroups = ReturnType<typeof createFailedGroups>

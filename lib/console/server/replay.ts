@@ -1,0 +1,116 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Person } from '../shared/roles.js'
+import type { AttentionStatus, EntryRow, ReplayPreview, ReplaySample, Replies } from '../shared/shapes.js'
+import type { FailedGroups } from './groups.js'
+import { Refusal } from './http.js'
+import { type ConsoleMarketplace, rowsFor } from './rows.js'
+
+/** Limit of entries that one call replays. */
+const MAX_REPLAYED = 1_000
+
+export interface Selection {
+  entry_id?: string | undefined
+  group?: string | undefined
+  status?: AttentionStatus | undefined
+}
+
+/** Replays one entry, a group of entries, or all of a status, and shows before what that does. */
+export function createReplay({
+  marketplace,
+  failed,
+}: {
+  marketplace: ConsoleMarketplace
+  failed: FailedGroups
+}) {
+  /** The entries of a replay, oldest first, with a phrase that describes them. */
+  async function selected({
+    entry_id,
+    group,
+    status,
+  }: Selection): Promise<{ ids: string[]; which: string; businesses: number }> {
+    const given = [entry_id, group, status].filter((each) => each !== undefined).length
+    if (given !== 1)
+      throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
+    if (entry_id !== undefined) return { ids: [entry_id], which: THIS_ENTRY, businesses: 1 }
+    if (group !== undefined) {
+      const { ids, businesses, name, kind } = await failed.groupOf(group)
+      return { ids: ids.toReversed(), which: `of ${name || kind}`, businesses: businesses.size }
+    }
+    const all = [...(await failed.look()).groups.values()].filter((each) => each.status === status)
+    // An id begins with the time at which the entry was received.
+    const ids = all.flatMap((each) => each.ids).sort()
+    return {
+      ids,
+      which: `that are ${status}`,
+      businesses: new Set(all.flatMap((each) => [...each.businesses])).size,
+    }
+  }
+
+  /** With the answer that a handler would get. An uncertain one may be another by then. */
+  async function withAnswer(row: EntryRow): Promise<ReplaySample> {
+    if (row.kind !== 'change' || row.business_uid === null) return { ...row, entitled: null }
+    const { entitled, known } = await marketplace.explain(row.business_uid)
+    return { ...row, entitled: known ? entitled : null }
+  }
+
+  return {
+    selected,
+
+    async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
+      failed.forget()
+      const { ids, which, businesses } = await selected(selection)
+      const taken = ids.slice(0, MAX_REPLAYED)
+      const sample = await rowsOf(marketplace, person, taken.slice(0, 5))
+      if (taken.length > 0 && sample.length === 0)
+        throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
+      const [last] = await rowsOf(marketplace, person, taken.slice(-1))
+      return {
+        matched: ids.length,
+        takes: taken.length,
+        businesses: selection.entry_id === undefined ? businesses : sample[0]?.business_uid ? 1 : 0,
+        oldest: sample[0]?.receivedAt ?? null,
+        newest: last?.receivedAt ?? null,
+        sample: await Promise.all(sample.map(withAnswer)),
+        effect: effectOf(taken.length, ids.length, which),
+      }
+    },
+
+    /** Replays the entries, oldest first. `left`: how many exceed the limit of one call. */
+    async replay(selection: Selection): Promise<Replies['replay']> {
+      const { ids } = await selected(selection)
+      let replayed = 0
+      for (const id of ids.slice(0, MAX_REPLAYED)) {
+        if (await marketplace.journal.replay(id)) replayed++
+        await nextTurn()
+      }
+      failed.forget()
+      if (selection.entry_id !== undefined && replayed === 0)
+        throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
+      return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED) }
+    },
+  }
+}
+
+/** The entries that still exist, as the person may see them. */
+export async function rowsOf(
+  marketplace: ConsoleMarketplace,
+  person: Person,
+  ids: readonly string[],
+): Promise<EntryRow[]> {
+  const entries = await Promise.all(ids.map((id) => marketplace.journal.get(id)))
+  return entries.filter((entry) => entry !== undefined).map(rowsFor(person).entryRow)
+}
+
+const THIS_ENTRY = 'this entry'
+
+function effectOf(takes: number, matched: number, which: string): string {
+  const again =
+    'A handler that has already succeeded is called again. For a change, `entitled` is what is true at that time.'
+  if (which === THIS_ENTRY)
+    return `Passes this entry to all of its handlers again, starting with the first try. ${again}`
+  if (takes === 0) return 'There is nothing to replay.'
+  if (takes === 1)
+    return `Passes 1 entry ${which} to its handlers again, starting with the first try. ${again}`
+  const some = matched > takes ? `the oldest ${takes} of ${matched} entries` : `${takes} entries`
+  return `Passes ${some} ${which} to their handlers again, oldest first, starting with the first try. ${again}`
+}

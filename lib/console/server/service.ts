@@ -1,0 +1,61 @@
+import { CALLS, type CallName } from '../shared/calls.js'
+import type { Inputs } from '../shared/inputs.js'
+import { mayDo, type Person } from '../shared/roles.js'
+import type { Replies } from '../shared/shapes.js'
+import { createActs } from './acts.js'
+import { createAttention } from './attention.js'
+import { createBusinessCalls } from './business.js'
+import { createDeliveryCalls } from './deliveries.js'
+import { createHealthCall } from './health.js'
+import { Refusal } from './http.js'
+import { type ConsoleMarketplace, rowsFor } from './rows.js'
+
+const ROWS_A_PAGE = 50
+
+export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]> }
+
+/** Implements every call of the table with the public methods of a marketplace. The router has checked the permission. */
+export function createService(options: {
+  marketplace: ConsoleMarketplace
+  tokenFor(person: Person): string
+}): Service {
+  const { marketplace, tokenFor } = options
+  const { search, business, history } = createBusinessCalls(marketplace)
+  const attention = createAttention({ marketplace })
+  const deliveries = createDeliveryCalls(marketplace)
+  const health = createHealthCall(marketplace)
+
+  return {
+    async session(person) {
+      const calls = Object.entries(CALLS).filter(([, { role }]) => mayDo(person, role))
+      return { person, token: tokenFor(person), calls: calls.map(([name]) => name) }
+    },
+    search: (_person, { q }) => search(q),
+    business,
+    history,
+    async subscriptions(person, { reason, after }) {
+      const page = await marketplace.subscriptions.list({
+        limit: ROWS_A_PAGE,
+        ...(reason === undefined ? {} : { reason }),
+        ...(after === undefined ? {} : { after }),
+      })
+      return {
+        subscriptions: page.map(rowsFor(person).subscriptionRow),
+        after: page.length < ROWS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+      }
+    },
+    async entry(person, { id }) {
+      const entry = await marketplace.journal.get(id)
+      if (entry) return rowsFor(person).entryDetail(entry)
+      throw new Refusal(404, 'entry_gone', 'No entry has this id. Its retention may have ended.')
+    },
+    attention: () => attention.attention(),
+    group: (person, input) => attention.group(person, input),
+    shapes: () => deliveries.shapes(),
+    webhooks: () => deliveries.webhooks(),
+    live: (person, { after }) => deliveries.live(person, after),
+    health: () => health(),
+    previewReplay: (person, input) => attention.preview(person, input),
+    ...createActs({ marketplace, business, attention }),
+  }
+}

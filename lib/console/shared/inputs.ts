@@ -1,0 +1,49 @@
+import { z } from 'zod'
+import { REASONS, type Reason } from '../../index.js'
+import type { CallName } from './calls.js'
+
+const uid = z.string().min(1).max(255)
+const reason = z.string().trim().max(300)
+const status = z.enum(['dead', 'retrying'])
+/** One entry, the entries of a group, or all of a status. */
+const which = {
+  entry_id: z.string().min(1).max(64).optional(),
+  group: z.string().min(1).max(64).optional(),
+  status: status.optional(),
+}
+
+/** The input of each call. Reads get text from the query, so numbers are converted. */
+export const INPUTS = {
+  session: z.strictObject({}),
+  search: z.strictObject({ q: z.string().max(20_000) }),
+  business: z.strictObject({ business_uid: uid, after: uid.optional() }),
+  history: z.strictObject({ business_uid: uid, before: z.string().max(64).optional() }),
+  subscriptions: z.strictObject({
+    reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]).optional(),
+    after: uid.optional(),
+  }),
+  entry: z.strictObject({ id: z.string().min(1).max(64) }),
+  attention: z.strictObject({}),
+  group: z.strictObject({
+    key: z.string().max(64),
+    from: z.coerce.number().int().min(0).max(100_000).optional(),
+  }),
+  shapes: z.strictObject({}),
+  webhooks: z.strictObject({}),
+  live: z.strictObject({ after: z.string().max(64).optional() }),
+  health: z.strictObject({}),
+  previewReplay: z.strictObject(which),
+  refresh: z.strictObject({ business_uid: uid, reason: reason.optional() }),
+  track: z.strictObject({
+    business_uid: uid,
+    subscription_uid: uid,
+    announce: z.boolean().optional(),
+    reason: reason.optional(),
+  }),
+  replay: z.strictObject({ ...which, reason: reason.optional() }),
+  export: z.strictObject({ business_uid: uid, reason: reason.min(1) }),
+  /** The person types the identifier again, to prevent a mistake. */
+  erase: z.strictObject({ business_uid: uid, typed: z.string().max(255), reason: reason.min(1) }),
+} satisfies Record<CallName, z.ZodType>
+
+export type Inputs = { [Name in CallName]: z.infer<(typeof INPUTS)[Name]> }

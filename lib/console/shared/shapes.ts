@@ -1,0 +1,170 @@
+import type {
+  Decision,
+  Health,
+  HistoryItem,
+  NextStep,
+  Readiness,
+  Reason,
+  WebhookReport,
+} from '../../index.js'
+import type { Person } from './roles.js'
+
+/** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
+export interface Replies {
+  session: { person: Person; token: string; calls: string[] }
+  search: SearchReply
+  business: BusinessReply
+  history: { items: HistoryItem[]; before: string | null }
+  subscriptions: { subscriptions: SubscriptionRow[]; after: string | null }
+  entry: EntryDetail
+  attention: AttentionReply
+  group: { entries: EntryRow[]; next: number | null }
+  shapes: { shapes: DeliveryShape[]; examined: number; isAll: boolean }
+  webhooks: WebhooksReply
+  live: LiveReply
+  health: HealthReply
+  previewReplay: ReplayPreview
+  refresh: BusinessReply
+  track: BusinessReply
+  replay: { replayed: number; left: number }
+  export: { fileName: string; data: unknown }
+  erase: { business_uid: string; erasedAt: string; rows: number }
+}
+
+export interface SearchReply {
+  /** The business that was found, or the first term. Null if the text contains no identifier. */
+  business_uid: string | null
+  /** The subscription that led to the business. */
+  subscription_uid: string | null
+  isKnown: boolean
+  /** The identifiers that were looked up, in this order. */
+  terms: string[]
+}
+
+export interface BusinessReply {
+  business_uid: string
+  decision: Decision
+  headline: string
+  /** `meaning` of the reason. */
+  cause: string
+  step: NextStep
+  subscriptions: SubscriptionRow[]
+  /** Where the next page of subscriptions begins; null after the last page. */
+  after: string | null
+}
+
+export interface SubscriptionRow {
+  subscription_uid: string
+  business_uid: string
+  purchasable_uid: string | null
+  state: string | null
+  reason: Reason
+  /** The record of the last read. Some fields are masked for support. */
+  record: Record<string, unknown> | null
+  readAt: string | null
+  requestedAt: string | null
+  refreshAt: string | null
+  failure: string | null
+  gone: string | null
+  pending: boolean
+  createdAt: string
+}
+
+/** An entry of the journal without its payload. */
+export interface EntryRow {
+  id: string
+  kind: string
+  name: string
+  status: string
+  business_uid: string | null
+  subscription_uid: string | null
+  attempts: number
+  error: string | null
+  receivedAt: string
+  dueAt: string | null
+  /** Of a change: `event`, `request`, `import` or `reconcile`. */
+  cause: string | null
+}
+
+export interface EntryDetail extends EntryRow {
+  issues: string[] | null
+  /** The payload; for support only its shape. */
+  payload: unknown
+  isMasked: boolean
+}
+
+export type AttentionStatus = 'dead' | 'retrying'
+
+/** Entries whose handlers failed with the same error. */
+export interface AttentionGroup {
+  key: string
+  status: AttentionStatus
+  kind: string
+  name: string
+  /** The error without numbers and identifiers. */
+  error: string
+  count: number
+  oldest: string
+  newest: string
+}
+
+export interface AttentionReply {
+  groups: AttentionGroup[]
+  counts: Record<AttentionStatus, number>
+  /** False when not all entries were examined. */
+  isAll: boolean
+}
+
+/** Unrecognised deliveries of one shape. */
+export interface DeliveryShape {
+  /** `entity_name/event_type`, if they look like names. */
+  event: string
+  issues: string[]
+  shape: unknown
+  count: number
+  newest: string
+  /** The newest of them. */
+  entry_id: string
+}
+
+export interface WebhooksReply {
+  report: WebhookReport
+  /** The first subscriptions for other items. */
+  otherItems: { subscription_uid: string; business_uid: string; purchasable_uid: string | null }[]
+}
+
+export interface LiveReply {
+  /** Newest first: all since `after`, and at least the latest ones, whose status may have changed. */
+  entries: EntryRow[]
+  /** The `after` of the next call. */
+  last: string | null
+  /** More entries arrived than one reply contains: some are missing. */
+  hasGap: boolean
+}
+
+export interface HealthReply {
+  health: Health
+  readiness: Readiness
+  /** The process that answered. */
+  process: { pid: number; node: string; startedAt: string }
+  now: string
+}
+
+/** An entry that a replay passes to its handlers. */
+export interface ReplaySample extends EntryRow {
+  /** Of a change: the `entitled` that a handler would get now. Null for other entries, and while the answer is not known. */
+  entitled: boolean | null
+}
+
+export interface ReplayPreview {
+  /** Number of matching entries. */
+  matched: number
+  /** How many of them one call replays, the oldest first. */
+  takes: number
+  businesses: number
+  oldest: string | null
+  newest: string | null
+  sample: ReplaySample[]
+  /** The effect of the replay, in sentences. */
+  effect: string
+}

@@ -1,0 +1,121 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import { MarketplaceError } from '../base/errors.js'
+import type { BodyRequest } from './body-read-before.js'
+import { cutOff, reply } from './reply.js'
+import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
+
+/**
+ * Where deliveries arrive, and which listener answers all other requests.
+ *
+ * @example marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })
+ */
+export interface ListenerOptions {
+  /** The path before the delivery secret, such as `/webhooks/marketplace`. It is case-sensitive. */
+  path: string
+  /** Answers every request outside of `path`, and receives it unchanged. Without it they get 404. */
+  otherwise?: RequestListener | undefined
+}
+
+/** A listener for `createServer` of `node:http`, `node:https` and `node:http2`. A rejection counts as an error. */
+// biome-ignore lint/suspicious/noExplicitAny: an app of any framework fits, with its own types of requests.
+export type RequestListener = (req: any, res: any) => unknown
+
+/**
+ * Returns a listener for `createServer` that takes deliveries at `<path>/<secret>` before a framework sees them, and
+ * passes every other request to `otherwise`. It answers every request at or below `path`, as `app.use(path, router)`
+ * does: a wrong secret gets its 404 here.
+ *
+ * When `otherwise` throws or rejects, the process continues: the request gets an empty 500, or its connection is closed if
+ * the reply has begun, and `onError` receives the error.
+ *
+ * Throws `argument_invalid` at once when an option is wrong.
+ */
+export function createListener(
+  receiver: ReceiverOptions & { onError?: ((error: unknown) => void) | undefined },
+  options: ListenerOptions,
+): RequestListener {
+  const { clock, onError = () => {} } = receiver
+  const mount = mountPath(options)
+  const { otherwise } = options
+  const takeDelivery = createTakeDelivery(receiver)
+
+  return function handleRequest(req: IncomingMessage, res: ServerResponse): void {
+    const path = pathOf(req.url)
+    if (isBelow(path)) {
+      takeDelivery(req as BodyRequest, res, segmentAt(path, mount.length))
+    } else if (otherwise === undefined) {
+      reply(req, res, 404, '', {}, clock)
+    } else {
+      callOtherwise(otherwise, req, res)
+    }
+  }
+
+  function isBelow(path: string): boolean {
+    return path.startsWith(mount) && (path.length === mount.length || path[mount.length] === '/')
+  }
+
+  function callOtherwise(listener: RequestListener, req: IncomingMessage, res: ServerResponse): void {
+    const fail = (error: unknown) => {
+      onError(error)
+      if (res.headersSent) cutOff(res, req)
+      else reply(req, res, 500, '', {}, clock)
+    }
+    try {
+      const result = listener(req, res)
+      if (isThenable(result)) Promise.resolve(result).catch(fail)
+    } catch (error) {
+      fail(error)
+    }
+  }
+}
+
+/** Whether the result of a listener is a promise, also one of another library. */
+function isThenable(result: unknown): result is PromiseLike<unknown> {
+  return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
+}
+
+/** The path without its trailing slash; '' for `/`. */
+function mountPath(options: unknown): string {
+  const { path, otherwise } = (options ?? {}) as Record<string, unknown>
+  const refuse = (why: string) =>
+    new MarketplaceError('argument_invalid', `Cannot create the listener: ${why}`)
+  if (typeof path !== 'string' || !path.startsWith('/')) throw refuse('path must begin with /')
+  if (/[?#]/.test(path)) throw refuse('path must have no query and no fragment')
+  if (!URL.canParse(path, 'http://host') || new URL(path, 'http://host').pathname !== path) {
+    // Requests carry paths in this form only, so another form would never match.
+    throw refuse(
+      'path must be written as in a URL: percent-encoded, without . and .. segments, not beginning with //',
+    )
+  }
+  if (otherwise !== undefined && typeof otherwise !== 'function') {
+    throw refuse('otherwise must be a function (req, res)')
+  }
+  const mount = path.replace(/\/+$/, '')
+  if (mount === '' && otherwise)
+    throw refuse('the path / covers every request and leaves none for otherwise; choose a longer path')
+  return mount
+}
+
+/** Scheme and host of a request target in absolute form, as some proxies send it (RFC 9112, 3.2.2). */
+const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
+const SLASH = 47
+
+/** The path of a request target, without origin and query, not decoded; '' when the target has none. */
+export function pathOf(url: unknown): string {
+  if (typeof url !== 'string') return ''
+  const target = url.charCodeAt(0) === SLASH ? url : url.replace(ORIGIN, '')
+  const query = target.indexOf('?')
+  return query === -1 ? target : target.slice(0, query)
+}
+
+/** The path after the slash at `start`, decoded, without a trailing slash; '' when it cannot be decoded. */
+export function segmentAt(path: string, start: number): string {
+  const end = path.length - 1
+  const candidate = path.slice(start + 1, path.charCodeAt(end) === SLASH ? end : undefined)
+  if (!candidate.includes('%')) return candidate
+  try {
+    return decodeURIComponent(candidate)
+  } catch {
+    return ''
+  }
+}

@@ -1,0 +1,132 @@
+import { z } from 'zod'
+import { requireIdentifier } from '../../base/record.js'
+import { type DecisionRules, givesAccess } from '../../entitlement/decide.js'
+import type { Cause, EntryKind, Store, TimelineItem, TimelinePlace } from '../../store/port/store.js'
+import { checked, limit, time } from '../journal/entry-filter.js'
+import { isoOf } from '../subscriptions/subscriptions.js'
+
+/** One event in the history of a business. `id` is its position: pass it as `before` to get the next page. */
+export type HistoryItem = {
+  id: string
+  /** ISO 8601, UTC. */
+  at: string
+  /** The entry of the journal. */
+  entry_id: string
+  subscription_uid: string | null
+} & (
+  | { kind: 'delivery'; name: string }
+  /** A read found another `purchase_state`. `cause`: why it was read. */
+  | {
+      kind: 'change'
+      from: string | null
+      to: string | null
+      gone: string | null
+      cause: Cause | null
+      /**
+       * Whether this subscription gave access after the change, by today's rules; null when `entitledWhen` fails. Another
+       * subscription of the business may have given access meanwhile.
+       */
+      entitledAfter: boolean | null
+    }
+  /** The outcome of a delivery or a change. `error` is the reason of the last failure. */
+  | {
+      kind: 'handled'
+      of: 'delivery' | 'change'
+      name: string
+      outcome: 'done' | 'retrying' | 'dead' | 'unhandled'
+      attempts: number
+      error: string | null
+      /** `retrying`: when the next try is due. */
+      dueAt: string | null
+    }
+  /** An action of a person; `on` is the entry it concerns. */
+  | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
+)
+
+/**
+ * Which page of a business's history.
+ *
+ * @example await marketplace.businesses.history('business-1', { limit: 20, before: id })
+ */
+export interface HistoryOptions {
+  /** Only items before the item with this `id` (the last one of the previous page), or before this time. */
+  before?: string | Date
+  /** At most this many: 1 to 1,000, default 100. */
+  limit?: number
+}
+
+const PLACE = /^(\d{1,16})-(\d{1,16})-([01])$/
+const OPTIONS = z.strictObject({
+  before: z.union([z.string().regex(PLACE), time]).optional(),
+  limit: limit.optional(),
+})
+
+/** The history of a business: deliveries, changes, their outcomes, and actions of people, newest first. */
+export function createHistory(options: { store: Pick<Store, 'timelineOf'>; rules: DecisionRules }) {
+  const { store, rules } = options
+  return async function history(
+    businessUid: string | number,
+    given: HistoryOptions = {},
+  ): Promise<HistoryItem[]> {
+    const uid = requireIdentifier(businessUid, 'business_uid')
+    const { before, limit: most = 100 } = checked(OPTIONS, given, 'show the history')
+    const from = typeof before === 'string' ? placeOf(before) : before
+    const items = await store.timelineOf(uid, {
+      limit: most,
+      ...(from === undefined ? {} : { before: from }),
+    })
+    return items.map((item) => asHistoryItem(item, rules))
+  }
+}
+
+function placeOf(id: string): TimelinePlace {
+  const [, at, seq, rank] = PLACE.exec(id) as RegExpExecArray
+  return { at: Number(at), seq: Number(seq), rank: Number(rank) as 0 | 1 }
+}
+
+function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
+  const { place, kind, name, attempts, error } = item
+  const common = {
+    id: `${place.at}-${place.seq}-${place.rank}`,
+    at: isoOf(item.at),
+    entry_id: item.entryId,
+    subscription_uid: item.subscriptionUid,
+  }
+  if (item.of === 'outcome')
+    return {
+      ...common,
+      kind: 'handled',
+      of: kind === 'change' ? 'change' : 'delivery',
+      name,
+      outcome: outcomeOf(item),
+      attempts,
+      error,
+      dueAt: isoOf(item.dueAt),
+    }
+  const payload = item.payload === null ? {} : JSON.parse(item.payload)
+  const text = (field: string): string | null => (typeof payload[field] === 'string' ? payload[field] : null)
+  if (kind === 'change') {
+    const [from, to, gone] = [text('from'), text('to'), text('gone')]
+    const cause = text('cause') as Cause | null
+    const entitledAfter = givesAccess(to === null ? null : (payload.record ?? null), rules)
+    return { ...common, kind, from, to, gone, cause, entitledAfter }
+  }
+  if (kind === 'action')
+    return {
+      ...common,
+      kind,
+      action: name,
+      actor: text('actor'),
+      reason: text('reason'),
+      on: text('entry_id'),
+    }
+  return { ...common, kind: 'delivery', name: nameOf(kind, name) }
+}
+
+function nameOf(kind: EntryKind, name: string): string {
+  return kind === 'unrecognised' ? 'unrecognised' : name
+}
+
+function outcomeOf({ status }: TimelineItem): Extract<HistoryItem, { kind: 'handled' }>['outcome'] {
+  return status === 'pending' ? 'retrying' : status
+}

@@ -1,0 +1,65 @@
+import { type Clock, SECOND } from '../../base/clock.js'
+import { PROBLEMS } from '../../base/health.js'
+import { withDeadline } from '../../base/waiting.js'
+import type { Store, StoreCounts } from '../../store/port/store.js'
+import type { GaugeValues } from '../../telemetry/metrics.js'
+import type { Health } from './health-check.js'
+
+/** Values at most this old are reported again. */
+const FRESH_MS = 5 * SECOND
+
+/** Returns a function that reads the gauges, from the health and the store's bounded counts in it. */
+export function createGauges(options: {
+  store: Pick<Store, 'schemaVersion'>
+  /** Never rejects. */
+  health(): Promise<Health>
+  /** Absent in a process without a worker. */
+  areReadsPaused: (() => boolean) | undefined
+  clock: Clock
+}) {
+  const { store, health, areReadsPaused, clock } = options
+  let values: Promise<GaugeValues> | undefined
+  let readAt = Number.NEGATIVE_INFINITY
+
+  async function read(): Promise<GaugeValues> {
+    const [version, { counts, problems }] = await Promise.all([
+      withDeadline(store.schemaVersion(), FRESH_MS, clock, late).catch(() => undefined),
+      health(),
+    ])
+    return {
+      'health.problem': problemGauge(problems),
+      ...(counts ? gaugesOf(counts) : {}),
+      ...(version === undefined ? {} : { 'schema.version': version }),
+    }
+  }
+
+  return async function gauges(): Promise<GaugeValues> {
+    if (!values || clock.monotonic() - readAt >= FRESH_MS) {
+      readAt = clock.monotonic()
+      values = read()
+    }
+    const paused = areReadsPaused ? { 'reads.paused': areReadsPaused() ? 1 : 0 } : {}
+    return { ...paused, ...(await values.catch(() => ({}))) }
+  }
+}
+
+/** One value for each problem, so that an alert sees the end of one, too. */
+function problemGauge(problems: Health['problems']): Record<string, number> {
+  const present = new Set<string>(problems.map(({ code }) => code))
+  return Object.fromEntries(Object.keys(PROBLEMS).map((code) => [code, present.has(code) ? 1 : 0]))
+}
+
+const late = () => new Error('the store did not answer in time')
+
+function gaugesOf(counts: StoreCounts): GaugeValues {
+  return {
+    'entries.pending': counts.pending,
+    'entries.retrying': counts.retrying,
+    'entries.dead': counts.dead,
+    'entries.oldest_pending_age': (counts.oldestPendingMs ?? 0) / SECOND,
+    'subscriptions.requested': counts.requested,
+    'subscriptions.oldest_request_age': (counts.oldestRequestMs ?? 0) / SECOND,
+    'subscriptions.oldest_overdue_age': (counts.oldestOverdueMs ?? 0) / SECOND,
+    'subscriptions.given_up': counts.givenUp,
+  }
+}

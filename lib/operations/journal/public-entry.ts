@@ -1,0 +1,82 @@
+import { MarketplaceError } from '../../base/errors.js'
+import type {
+  Cause,
+  DeadEntry,
+  EntryKind,
+  EntryStatus,
+  JournalEntry as InStore,
+} from '../../store/port/store.js'
+import type { HandlerFailure as FailureInWorker } from '../../work/handling/call-handlers.js'
+import type { StoredChange } from '../../work/reading/purchase-change.js'
+
+/**
+ * Journal entries as the app gets them. Like every public result, they spell identifiers as the platform does
+ * (`business_uid`). Inside the package identifiers are camelCase; this file converts them.
+ */
+interface Named {
+  business_uid: string | null
+  subscription_uid: string | null
+}
+
+/** An entry of the journal, for people. Times are ISO 8601, UTC. */
+export interface JournalEntry extends Named {
+  id: string
+  kind: EntryKind
+  /** The registration name; '' for changes and unrecognised deliveries. */
+  name: string
+  status: EntryStatus
+  payload: unknown
+  /** Of a change: why the subscription was read. Null for all other entries. */
+  cause: Cause | null
+  issues: string[] | null
+  attempts: number
+  error: string | null
+  receivedAt: string
+  dueAt: string | null
+}
+
+/** One failed try of one handler, or the end of an entry that is dead without a failed try. */
+export interface HandlerFailure extends Named {
+  id: string
+  kind: EntryKind
+  name: string
+  /** 1 at the first try; 0 without any. */
+  attempt: number
+  /**
+   * The error of the handler, or a `MarketplaceError`: `handler_timeout`; `store_unavailable` if the store could not be
+   * read to compute `entitled` of a change (then no handler was called, and this is not the last try); `entry_dead` if the
+   * entry waited too long, or ended its process again and again.
+   */
+  error: unknown
+  /** Time until the next try; null: there is none, and the entry is dead. */
+  retryInMs: number | null
+}
+
+export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): JournalEntry => ({
+  id,
+  kind,
+  name,
+  status,
+  ...withPlatformNames(entry),
+  cause: kind === 'change' ? ((entry.payload as StoredChange | null)?.cause ?? null) : null,
+})
+
+export const publicEntries = (entries: readonly InStore[]): JournalEntry[] => entries.map(publicEntry)
+
+export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFailure => ({
+  ...withPlatformNames(entry),
+  attempt: attempts,
+  error: new MarketplaceError('entry_dead', `Cannot hand over the ${entry.kind} ${entry.id}: ${error}`),
+  retryInMs: null,
+})
+
+export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)
+
+/** The same with `business_uid` and `subscription_uid` instead of the internal names. */
+function withPlatformNames<T extends { businessUid: string | null; subscriptionUid: string | null }>({
+  businessUid,
+  subscriptionUid,
+  ...rest
+}: T): Omit<T, 'businessUid' | 'subscriptionUid'> & Named {
+  return { business_uid: businessUid, subscription_uid: subscriptionUid, ...rest }
+}

@@ -1,0 +1,85 @@
+import { type Clock, SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
+import { createRecheck } from '../base/waiting.js'
+import type { DueWork, Store, Topic } from '../store/port/store.js'
+
+/** Work due within this time is waited for, such as a first retry or the pause between two reads. */
+const SOON_MS = SECOND
+/** Polling interval when no notification arrives: another process may do the work. */
+const POLL_MS = 100
+const TIMEOUT_MS = 30 * SECOND
+
+/**
+ * Settled means: this process accepts no delivery at the moment, and in no process on the store is a read, or an entry with
+ * a handler, under way or due within a second. So `settled` waits for a first read, for the handlers of the change it found,
+ * and for a retry within a second. It does not wait for a later retry, verification or reconcile, nor for changes without
+ * a handler.
+ */
+export function createIdle(options: {
+  store: Pick<Store, 'dueWork' | 'subscribe'>
+  /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
+  topics: (() => readonly Topic[]) | undefined
+  /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
+  areTopicsKnown(): boolean
+  clock: Clock
+}) {
+  const { store, topics, areTopicsKnown, clock } = options
+  let accepting = 0
+  /** Ends the pause of each waiting caller, so that it looks again. */
+  const waiting = new Set<() => void>()
+  const progress = () => {
+    for (const end of waiting) end()
+  }
+
+  function accepted() {
+    accepting--
+    progress()
+  }
+
+  async function settled({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
+    const until = clock.monotonic() + timeoutMs
+    const recheck = createRecheck(clock, POLL_MS)
+    const unsubscribe = store.subscribe(recheck.end)
+    waiting.add(recheck.end)
+    try {
+      for (;;) {
+        // The pause begins before the look, so that progress during the look ends it.
+        const pause = recheck.wait(Math.max(1, until - clock.monotonic()))
+        const due = await look()
+        if (due === undefined) return
+        if (clock.monotonic() >= until)
+          throw new MarketplaceError('not_settled', `Cannot settle within ${timeoutMs} ms: ${due}`)
+        await pause
+      }
+    } finally {
+      recheck.end()
+      unsubscribe()
+      waiting.delete(recheck.end)
+    }
+  }
+
+  /** The reason to wait, as a phrase; undefined when settled. */
+  async function look(): Promise<string | undefined> {
+    if (accepting > 0) return 'a delivery is being accepted'
+    if (!areTopicsKnown()) return 'the store does not know a new handler yet'
+    const { reads, entries }: DueWork = await store.dueWork({ withinMs: SOON_MS, topics: topics?.() })
+    if (accepting > 0) return 'a delivery is being accepted'
+    const due = [...(reads ? ['a read'] : []), ...(entries ? ['an entry of the journal'] : [])]
+    return due.length === 0 ? undefined : `${due.join(' and ')} is due or under way`
+  }
+
+  return {
+    settled,
+    /** To be called after a read or a handler: everyone who waits looks again. */
+    progress,
+    /** Counts a delivery while it is being accepted. */
+    accepting<T>(call: () => Promise<T>): Promise<T> {
+      accepting++
+      const called = call()
+      called.then(accepted, accepted)
+      return called
+    },
+  }
+}
+
+export type Idle = ReturnType<typeof createIdle>

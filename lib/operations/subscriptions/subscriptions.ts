@@ -1,0 +1,127 @@
+import { z } from 'zod'
+import type { Clock } from '../../base/clock.js'
+import { identifier, requireIdentifier, type SubscriptionRecord } from '../../base/record.js'
+import { type DecisionRules, decide, REASONS, type Reason } from '../../entitlement/decide.js'
+import type { Gone, Store, StoredSubscription } from '../../store/port/store.js'
+import { checked, limit } from '../journal/entry-filter.js'
+import { subscriptionPages } from '../journal/pages.js'
+
+/** Which subscriptions to list. A subscription must match every given field. */
+export interface SubscriptionsFilter {
+  /** The `purchase_state` as last read. */
+  state?: string
+  /** Why it gives access or does not: one of `REASONS`. */
+  reason?: Reason
+  businessUid?: string | number
+  purchasableUid?: string | number
+  /** The last `subscription_uid` of the previous page. */
+  after?: string | number
+  /** At most this many: 1 to 1,000, default 100. */
+  limit?: number
+}
+
+/** A stored subscription. Times are ISO 8601, UTC. */
+export interface SubscriptionStatus {
+  subscription_uid: string
+  business_uid: string
+  /** The item that the record names; before the first read, the item that the first request named. */
+  purchasable_uid: string | null
+  /** The `purchase_state`; null before the first read and when `gone`. */
+  state: string | null
+  /** Why it gives access or does not, as in the `subscriptions` of a decision. */
+  reason: Reason
+  /** The record as last read. */
+  record: SubscriptionRecord | null
+  /** When the platform last confirmed it. */
+  readAt: string | null
+  /** Time of the last refresh request: by an event, `track` or `refresh`. */
+  requestedAt: string | null
+  /** When the next read is due; null when no further read follows. */
+  refreshAt: string | null
+  /** The code of the last read's failure; null when it succeeded. */
+  failure: string | null
+  /**
+   * `missing`: the platform does not show it. `revoked`: the platform stopped showing it after an uninstall. `ended`: the
+   * platform refuses to show it, and it has ended.
+   */
+  gone: Gone | null
+  /** A read was requested and has not succeeded yet. */
+  pending: boolean
+  /** When an event, `track` or an import first named it. */
+  createdAt: string
+}
+
+/** Subscriptions read by one statement. */
+const WINDOW = 500
+
+const FILTER = z.strictObject({
+  state: z.string().min(1).optional(),
+  reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]).optional(),
+  businessUid: identifier.optional(),
+  purchasableUid: identifier.optional(),
+  after: identifier.optional(),
+  limit: limit.optional(),
+})
+
+/** Lists stored subscriptions, for people. */
+export function createSubscriptionQueries(options: {
+  store: Pick<Store, 'listSubscriptions'>
+  rules: DecisionRules
+  clock: Clock
+}) {
+  const { store, rules, clock } = options
+
+  return {
+    async list(filter: SubscriptionsFilter = {}): Promise<SubscriptionStatus[]> {
+      const given = checked(FILTER, filter, 'list subscriptions')
+      const { state, reason, businessUid, purchasableUid, after, limit: most = 100 } = given
+      const found: SubscriptionStatus[] = []
+      const where = {
+        ...(businessUid === undefined ? {} : { businessUid }),
+        ...(after === undefined ? {} : { after }),
+      }
+      for await (const page of subscriptionPages(store, where, WINDOW)) {
+        for (const row of page) {
+          const status = statusOf(row, rules, clock.now())
+          const fits =
+            (state === undefined || status.state === state) &&
+            (reason === undefined || status.reason === reason) &&
+            (purchasableUid === undefined || status.purchasable_uid === purchasableUid)
+          if (fits && found.push(status) === most) return found
+        }
+      }
+      return found
+    },
+
+    async get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined> {
+      const uid = requireIdentifier(subscriptionUid, 'subscription_uid')
+      const [row] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
+      return row && statusOf(row, rules, clock.now())
+    },
+  }
+}
+
+export function statusOf(row: StoredSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
+  const [verdict] = decide(row.businessUid, [row], rules, now).subscriptions
+  const { state, record, failure, gone, pending } = row
+  return {
+    subscription_uid: row.subscriptionUid,
+    business_uid: row.businessUid,
+    purchasable_uid: verdict?.purchasable_uid ?? null,
+    state,
+    reason: verdict?.reason ?? 'unknown_business',
+    record,
+    readAt: isoOf(row.readAt),
+    requestedAt: isoOf(row.requestedAt),
+    refreshAt: isoOf(row.refreshAt),
+    failure,
+    gone,
+    pending,
+    createdAt: isoOf(row.createdAt),
+  }
+}
+
+export function isoOf<T extends number | null>(time: T): T extends null ? null : string
+export function isoOf(time: number | null) {
+  return time === null ? null : new Date(time).toISOString()
+}

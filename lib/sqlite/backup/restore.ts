@@ -1,0 +1,143 @@
+import { randomUUID } from 'node:crypto'
+import { statSync } from 'node:fs'
+import { copyFile, open, rename, rm } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import type { Clock } from '../../base/clock.js'
+import { MarketplaceError, messageOf } from '../../base/errors.js'
+import { findSqlite, type SqliteLibrary } from '../drivers.js'
+import { reasonOf, retryWhileBusy, sizeOf, sqliteCode } from '../errors.js'
+import { checkAtOnce } from '../file/check.js'
+import { holdFile } from '../file/lock.js'
+import { pathFault, realDatabasePath } from '../file/path.js'
+import { syncFolder } from '../file/wal.js'
+
+/** A part of a restoration, in this order. */
+export type RestoreStep = 'copying' | 'checking' | 'preparing' | 'replacing'
+
+export interface RestoredFile<Prepared> {
+  path: string
+  /**
+   * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was
+   * gone; null when there was nothing.
+   */
+  formerPath: string | null
+  prepared: Prepared
+}
+
+const PATIENCE_MS = 5_000
+const ENDS = ['', '-wal', '-shm'] as const
+
+/**
+ * Puts a copy of a backup in the place of a database that no process uses. Nothing is deleted: the former database gets
+ * another name, together with its `-wal` file, whose commits SQLite would otherwise write over the backup.
+ *
+ * Everything that can fail happens before the former database is moved: the copy, its check, and `prepare`, which may
+ * open it.
+ */
+export async function restoreFile<Prepared>(options: {
+  path: string
+  backup: string
+  clock: Clock
+  prepare(copy: string): Promise<Prepared>
+  onStep(step: RestoreStep): void
+}): Promise<RestoredFile<Prepared>> {
+  const { clock, prepare, onStep } = options
+  const [path, backup] = [realDatabasePath(options.path), realDatabasePath(options.backup)]
+  requireBackup(backup, path)
+  const library = await findSqlite()
+  const hold = await holdAlone(library, path, clock)
+  const copy = `${path}.${randomUUID().slice(0, 8)}.restoring`
+  try {
+    onStep('copying')
+    for (const end of ['', '-wal']) if (sizeOf(backup + end) > 0) await copyFile(backup + end, copy + end)
+    onStep('checking')
+    await retryWhileBusy(() => check(library, copy, backup), PATIENCE_MS, clock)
+    onStep('preparing')
+    const prepared = await prepare(copy)
+    onStep('replacing')
+    if (sizeOf(`${copy}-wal`) > 0)
+      throw failed(backup, 'its copy could not be closed. The database was not changed')
+    const file = await open(copy, 'r+')
+    await file.sync().finally(() => file.close())
+    const formerPath = await moveAside(path, new Date(clock.now()))
+    await rename(copy, path)
+    await syncFolder(dirname(path))
+    return { path, formerPath, prepared }
+  } catch (error) {
+    if (error instanceof MarketplaceError) throw error
+    const why = pathFault(path) ?? reasonOf(error, sqliteCode(error), path) ?? messageOf(error)
+    throw failed(backup, `${why}. The database was not changed`, error)
+  } finally {
+    for (const end of [...ENDS, '-lock', '-journal']) await rm(copy + end, { force: true }).catch(() => {})
+    hold.release()
+  }
+}
+
+function requireBackup(backup: string, path: string) {
+  const refuse = (why: string) => new MarketplaceError('argument_invalid', `Cannot restore ${backup}: ${why}`)
+  const file = statSync(backup, { throwIfNoEntry: false })
+  const database = statSync(path, { throwIfNoEntry: false })
+  const isSame = file && database && file.dev === database.dev && file.ino === database.ino
+  if (isSame || backup === path) throw refuse('it is the database itself; name a backup')
+  if (!file) throw refuse('there is no such file')
+  if (!file.isFile()) throw refuse('it is not a file')
+}
+
+/** Every process of this package holds the lock while it uses the file. Without one a former process may still write. */
+async function holdAlone(library: SqliteLibrary, path: string, clock: Clock) {
+  try {
+    return await retryWhileBusy(() => holdFile(library, path, true), PATIENCE_MS, clock)
+  } catch (error) {
+    if (sqliteCode(error) !== 'BUSY') throw failed(path, pathFault(path) ?? messageOf(error), error)
+    throw new MarketplaceError(
+      'store_in_use',
+      `Cannot restore into the SQLite file ${path}: a process uses it. Stop every process of the app first`,
+      { cause: error },
+    )
+  }
+}
+
+/**
+ * Checks the copy by `exec` only, so that libsql closes the connection at once. Moves what the backup's own `-wal` file
+ * holds into it.
+ */
+function check(library: SqliteLibrary, copy: string, backup: string) {
+  const connection = library.open(copy)
+  try {
+    checkAtOnce(connection, copy)
+    connection.exec(`select iif(
+      (select count(*) from sqlite_schema where name in ('marketplace_schema', 'subscriptions', 'journal')) = 3,
+      1, json('of another program'))`)
+    connection.exec('pragma journal_mode = delete')
+  } catch (error) {
+    const code = sqliteCode(error)
+    if (code === 'BUSY' || code === 'FULL' || code === 'IOERR') throw error
+    const isDatabase = code === '' || code === 'ERROR'
+    throw failed(
+      backup,
+      isDatabase && !isDamaged(error)
+        ? 'it is not a backup of this package. The database was not changed'
+        : 'it is damaged, or not a database. The database was not changed',
+      error,
+    )
+  } finally {
+    connection.close()
+  }
+}
+
+function isDamaged(error: unknown): boolean {
+  return (error as { code?: unknown }).code === 'store_corrupt'
+}
+
+/** Moves the database before its `-wal` file: without the database, nobody takes that file for that of another. */
+async function moveAside(path: string, now: Date): Promise<string | null> {
+  const formerPath = `${path}.before-restore-${now.toISOString().replaceAll(':', '-')}`
+  const present = ENDS.filter((end) => statSync(path + end, { throwIfNoEntry: false }))
+  for (const end of present) await rename(path + end, formerPath + end)
+  await syncFolder(dirname(path))
+  return present[0] === undefined ? null : formerPath + present[0]
+}
+
+function failed(backup: string, why: string, cause?: unknown): MarketplaceError {
+  return new MarketplaceError('restore_failed', `Cannot restore ${backup}: ${why}`, { cause })
+}

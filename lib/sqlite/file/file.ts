@@ -1,0 +1,224 @@
+import { writeSync } from 'node:fs'
+import type { Clock } from '../../base/clock.js'
+import { MarketplaceError } from '../../base/errors.js'
+import { copyDatabase } from '../backup/backup.js'
+import { freezeDatabase } from '../backup/freeze.js'
+import {
+  findSqlite,
+  mayShareFiles,
+  type SqliteConnection,
+  type SqliteDriverName,
+  type SqliteLibrary,
+} from '../drivers.js'
+import { isSuspicious, retryWhileBusy, sqliteCode } from '../errors.js'
+import type { Mutex } from '../mutex.js'
+import type { StoreTime } from '../time.js'
+import { checkFile } from './check.js'
+import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
+import { connect, readTime } from './connect.js'
+import { holdFile } from './lock.js'
+import { realDatabasePath } from './path.js'
+import { type Place, rememberPlace, shareDescriptor } from './place.js'
+import { createSqliteThread, NoThread, type SqliteThread } from './thread.js'
+import { openWal, type Wal } from './wal.js'
+
+/** An open database file, with everything that belongs to it. */
+export interface OpenFile {
+  library: SqliteLibrary
+  connection: SqliteConnection
+  thread: SqliteThread
+  time: StoreTime
+  /** Undefined for `:memory:`. */
+  wal: Wal | undefined
+  checkpoints: ReturnType<typeof createCheckpoints> | undefined
+  /** Undefined for `:memory:`. */
+  place: Place | undefined
+  /**
+   * Lets SQLite find the commits of the WAL anew, writes the WAL to disk again, moves all of it into the database under SQLite's own syncs, and replaces the
+   * connection. After a failure it may be called again.
+   */
+  renew(): Promise<void>
+  /** Copies the database into a new file. Ends with the reason of `signal`. Not for `:memory:`. */
+  copy(target: string, signal: AbortSignal): Promise<void>
+  close(): Promise<void>
+}
+
+/** Closing the connection moves the WAL into the database. From about 1 MiB on the thread does that first. */
+const PAGES_AT_CLOSE = 256
+const PATIENCE_MS = 5_000
+
+/**
+ * Erases the two headers of the index of the WAL, of 48 bytes each. SQLite then finds the commits in the WAL by their
+ * checksums, as after a crash: the kernel may have dropped pages of it from memory too.
+ */
+function forgetIndex(file: number) {
+  writeSync(file, Buffer.alloc(2 * 48), 0, 2 * 48, 0)
+}
+
+/** Opens and checks a file. Rejects with SQLite's error or a `MarketplaceError`, and then leaves nothing open. */
+export async function openSqliteFile(options: {
+  path: string
+  driver: SqliteDriverName | undefined
+  clock: Clock
+  mutex: Mutex
+  commits(): number
+  onPlaceUnknown(): void
+  onSyncFailure(error: unknown): void
+  /** Called when damage is found after the opening. */
+  onDamage(error: unknown): void
+}): Promise<OpenFile> {
+  const { clock, mutex, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
+  const library = await findSqlite(options.driver)
+  const inMemory = options.path === ':memory:'
+  const path = inMemory ? options.path : realDatabasePath(options.path)
+  const thread = createSqliteThread(library, path)
+  // The check of a large file takes long, and a checkpoint that waits for it would hold up the writers.
+  const checks = createSqliteThread(library, path)
+  const cleanup: (() => unknown)[] = [() => thread.end(), () => checks.end()]
+
+  async function cleanUp() {
+    for (const step of cleanup.splice(0).reverse()) {
+      try {
+        await step()
+      } catch {
+        // The other steps must still run. The next opening finds the WAL.
+      }
+    }
+  }
+
+  const descriptor = shareDescriptor(path, 'r')
+  const index = shareDescriptor(`${path}-shm`, 'r+')
+  cleanup.push(
+    () => descriptor.release(),
+    () => index.release(),
+  )
+  try {
+    if (!inMemory) {
+      const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
+        if (sqliteCode(error) === 'BUSY') throw inUse(path, library, error)
+        // A damaged lock file is not damage of the database, which nobody should then replace by a backup.
+        throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
+      })
+      cleanup.push(() => hold.release())
+    }
+    let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
+    cleanup.push(() => connection.close())
+    let wal: Wal | undefined
+    let place: Place | undefined
+    if (!inMemory) {
+      wal = await withoutWriters(connection, () => openWal(path, commits, onSyncFailure))
+      cleanup.push(() => wal?.close())
+      place = rememberPlace(
+        options.path,
+        path,
+        { database: descriptor.file(), wal: wal.descriptor, index: index.file() },
+        onPlaceUnknown,
+      )
+      await checkFile(path, connection, checks, onDamage)
+    }
+    const time = await retryWhileBusy(() => readTime(connection, clock), PATIENCE_MS, clock)
+
+    const checkpoints =
+      wal &&
+      createCheckpoints({
+        wal,
+        thread,
+        mutex,
+        mayOverlap: mayShareFiles(library),
+        onNoThread: () => connection.exec('pragma wal_autocheckpoint = 1000'),
+        // A full disk is reported by the commits.
+        onFailure: (error) => isSuspicious(error) && onSyncFailure(error),
+        clock,
+      })
+
+    return {
+      library,
+      thread,
+      time,
+      wal,
+      checkpoints,
+      place,
+      get connection() {
+        return connection
+      },
+
+      async renew() {
+        forgetIndex(index.file())
+        const fresh = connect(library, path)
+        try {
+          await withoutWriters(fresh, async () => wal?.rewrite())
+          await moveWal(fresh)
+        } catch (error) {
+          fresh.close()
+          throw error
+        }
+        connection.close()
+        connection = fresh
+      },
+
+      async copy(target, signal) {
+        const held = { library, path, connection: () => connection, thread, mutex, clock, signal }
+        const thaw = await freezeDatabase(held)
+        await copyDatabase(descriptor.file(), target, signal).finally(thaw)
+      },
+
+      async close() {
+        // Each of these steps would make or delete files of the path, which may belong to another database by now.
+        const isThere = place?.hasDatabase() ?? false
+        if (isThere && wal?.reaches(PAGES_AT_CLOSE))
+          await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
+        // libsql closes a connection only when its statements are collected as garbage, and SQLite then deletes the `-wal`
+        // file. By that time the file may belong to another database of this name.
+        if (library.name === 'libsql' && isThere)
+          cleanup.push(
+            () => connection.exec('pragma journal_mode = delete'),
+            () => thread.end(),
+          )
+        await cleanUp()
+      },
+    }
+
+    async function withoutWriters<T>(on: SqliteConnection, work: () => Promise<T>): Promise<T> {
+      await retryWhileBusy(() => on.exec('begin immediate'), PATIENCE_MS, clock)
+      try {
+        return await work()
+      } finally {
+        on.exec('rollback')
+      }
+    }
+
+    /** Moves the WAL into the database on the thread, because a failing disk is slow. */
+    async function moveWal(fresh: SqliteConnection) {
+      const statement = 'pragma wal_checkpoint(truncate)'
+      const [row] = await thread.run(statement).catch((error) => {
+        if (!(error instanceof NoThread)) throw error
+        return fresh.all(statement, [])
+      })
+      if ((row as { busy?: unknown } | undefined)?.busy) throw busy()
+      await thread.run(BEGIN_WAL).catch((error) => {
+        if (!(error instanceof NoThread)) throw error
+      })
+    }
+  } catch (error) {
+    await cleanUp()
+    throw error
+  }
+}
+
+function inUse(path: string, library: SqliteLibrary, cause: unknown): MarketplaceError {
+  return new MarketplaceError(
+    'store_in_use',
+    `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it. Use SQLite 3.51.3 or newer, or stop the other`,
+    { cause },
+  )
+}
+
+function lockDamaged(path: string, cause: unknown): Error {
+  return new Error(`the file ${path}-lock beside it, which is always empty, has other content: delete it`, {
+    cause,
+  })
+}
+
+function busy(): Error {
+  return Object.assign(new Error('another process reads or writes it'), { code: 'SQLITE_BUSY' })
+}

@@ -1,0 +1,29 @@
+import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
+
+/**
+ * Locks `<path>-lock`, an empty database of its own: exclusively for a SQLite that must not share the database with
+ * another process or instance (`libsql`, and `node:sqlite` of an older Node), or for a restoration, and shared for one that
+ * may. The database itself stays open for the second connection of this process, which checks, copies and checkpoints it.
+ *
+ * Throws BUSY when another process holds the lock.
+ */
+export function holdFile(
+  library: SqliteLibrary,
+  path: string,
+  isAlone = !mayShareFiles(library),
+): { release(): void } {
+  const lock: SqliteConnection = library.open(`${path}-lock`)
+  try {
+    lock.exec(isAlone ? 'begin exclusive' : 'begin; select count(*) from sqlite_schema')
+  } catch (error) {
+    lock.close()
+    throw error
+  }
+  return {
+    release() {
+      // The transaction is rolled back first, because libsql may close the connection late.
+      lock.exec('rollback')
+      lock.close()
+    },
+  }
+}

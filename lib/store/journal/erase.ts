@@ -1,0 +1,99 @@
+import type { Lanes } from '../lanes/lanes.js'
+import type { NewAction } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { createJournal } from './journal.js'
+
+/** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
+const BATCH = 100
+/** The subscriptions of one transaction, which also deletes their entries. */
+const SUBSCRIPTIONS = 25
+
+/**
+ * Deletes the data of a business, a batch at a time, in this order:
+ *
+ * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing
+ *    (`subscriptions.ts`).
+ * 2. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
+ * 3. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
+ * 4. It deletes the entries that name the business.
+ *
+ * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
+ * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
+ */
+export function createErase(
+  engine: Engine,
+  { lanes, journal }: { lanes: Lanes; journal: Pick<ReturnType<typeof createJournal>, 'insertAction'> },
+) {
+  const { now } = engine
+
+  async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
+    const found = await sql<{ id: string; key: string }>`
+      select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
+    if (found.length === 0) return 0
+    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
+      trx,
+    )
+    const deleted = await sql<{ key: string; status: string }>`
+      delete from journal where ${engine.isOneOf(
+        'id',
+        found.map(({ id }) => id),
+      )} returning key, status`.execute(trx)
+    const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
+    await lanes.advance(trx, [...pending], 'free')
+    // Taken back, not free: handlers may still be running, and two entries of a lane are never handled at once.
+    await lanes.takeBack(trx, [...pending])
+    return found.length
+  }
+
+  return {
+    async begin(trx: Connection, businessUid: string, record: NewAction) {
+      await engine.holdNames?.(trx, [businessUid])
+      await journal.insertAction(trx, record)
+    },
+
+    /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
+    async candidates(trx: Connection, businessUid: string): Promise<number> {
+      const rows = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
+        order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+      if (rows.length === 0) return 0
+      await sql`
+        update subscriptions set candidate_business_uid = null,
+          refresh_at = case when lease_token is null then refresh_at else ${now()} end, lease_token = null
+        where ${engine.isOneOf(
+          'subscription_uid',
+          rows.map(({ uid }) => uid),
+        )}`.execute(trx)
+      return rows.length
+    },
+
+    async subscriptions(trx: Connection, businessUid: string): Promise<number> {
+      const rows = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
+        order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
+      const uids = rows.map(({ uid }) => uid)
+      if (uids.length === 0) return 0
+      const entries = await deleteEntries(
+        trx,
+        sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
+      )
+      if (entries === BATCH) return entries
+      await sql`delete from subscriptions where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
+      return entries + uids.length
+    },
+
+    entries: (trx: Connection, businessUid: string): Promise<number> =>
+      deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
+
+    async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
+      const [written] = await sql<{ payload: string; received_at: number; now: number }>`
+        select payload, received_at, ${now()} as now from journal where id = ${id}`.execute(trx)
+      if (!written) throw new Error('the server returned no row')
+      const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
+      await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
+      return Number(written.received_at)
+    },
+  }
+}

@@ -1,0 +1,180 @@
+import { nextTurn } from '../../base/waiting.js'
+import { headsOf, topicsOf } from '../lanes/heads.js'
+import type { Lanes } from '../lanes/lanes.js'
+import type { Transactions } from '../life-cycle.js'
+import { EVERY_EVENT, isTopicAmong } from '../port/journal.js'
+import type { HandleTopics, Topic } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, sql } from '../sql/sql.js'
+import { withinBytes } from '../sql/within-bytes.js'
+import { asideTopics, IS_ASIDE } from './is-handled.js'
+
+/**
+ * The table `handlers`: the topics that processes have had handlers for, and when one last named them. docs/states.md has
+ * their states.
+ *
+ * A process names its topics, then makes pending what came unhandled before that, and only then claims entries of these
+ * topics. So a handler gets the events of a subscription in order, however late it is registered.
+ */
+export function createHandledTopics(engine: Engine, lanes: Lanes) {
+  /** Whether this process was the first to name topics: nothing before its handlers is history. */
+  let isFirst = false
+
+  /** Writes that a process has these topics. */
+  async function name(trx: Connection, topics: readonly Topic[]) {
+    const rows = await sql<{ topic: Topic }>`select topic from handlers`.execute(trx)
+    const known = new Set(rows.map(({ topic }) => topic))
+    // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
+    if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
+    const json = JSON.stringify([...topics].sort().map((topic) => ({ topic })))
+    await sql`
+      insert into handlers (topic, seen_at)
+      select topic, ${engine.leaseNow()} from ${engine.rows(json, { topic: 'text' })} as named where true
+      on conflict (topic) do update set seen_at = ${engine.leaseNow()}`.execute(trx)
+    return rows.length === 0
+  }
+
+  /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
+  async function makePending(trx: Connection, rows: readonly Unhandled[]) {
+    await lanes.enter(trx, rows)
+    await sql`
+      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
+      where ${engine.isOneOf(
+        'id',
+        rows.map(({ id }) => id),
+      )} and ${sql.still(sql`status = 'unhandled'`)}`.execute(trx)
+    await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
+  }
+
+  /** Makes a batch of the events pending that were set aside while their topic was missing. */
+  async function takeBack(trx: Connection, named: readonly Topic[]): Promise<number> {
+    const aside = named.includes(EVERY_EVENT) ? await topicsAside(engine, trx) : []
+    const oldest = [...new Set([...named, ...aside])].map(
+      (topic, i) => sql`
+        select * from (
+          select id, key, topic, seq, octet_length(payload) as bytes from journal ${engine.byIndex('journal_aside')}
+          where ${IS_ASIDE} and topic = ${topic}
+          order by seq limit ${BATCH}
+        ) as ${sql.ref(`topic_${i}`)}`,
+    )
+    const rows = await sql<Unhandled>`
+      select id, key, topic, bytes from (${sql.join(oldest, ' union all ')}) as oldest order by seq limit ${BATCH}`.execute(
+      trx,
+    )
+    if (rows.length > 0) await makePending(trx, withinBytes(rows))
+    return rows.length
+  }
+
+  /**
+   * Sets aside the entries at the head of a batch of lanes whose topic is missing, so that they do not delay the entries
+   * behind them. Returns how many lanes that were. Only events share a lane with others.
+   */
+  async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
+    const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
+    if (heads.every((topic) => isTopicAmong(own, topic))) return 0
+    // Locked: a process that is naming a topic takes back what is set aside here.
+    const named = await sql<{ topic: Topic; age: number }>`
+      select topic, ${engine.leaseNow()} - seen_at as age from handlers order by topic ${engine.forUpdate}`.execute(
+      trx,
+    )
+    const handled = new Set(named.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
+    for (const topic of heads) {
+      if (isTopicAmong(own, topic) || isTopicAmong(handled, topic)) continue
+      const rows = await sql<{ key: string }>`
+        select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${engine.leaseNow()})
+        order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
+      if (rows.length === 0) continue
+      const keys = rows.map(({ key }) => key)
+      const found = await headsOf(engine, trx, keys, Math.floor(BATCH / keys.length))
+      const ids = [...found.values()].flat().flatMap((row) => (row.topic === topic ? row.id : []))
+      await sql`
+        update journal set status = 'unhandled', due_at = null, settled_at = ${engine.now()}
+        where ${engine.isOneOf('id', ids)} and ${sql.still(sql`status = 'pending'`)}`.execute(trx)
+      await lanes.advance(trx, keys, 'all')
+      return keys.length
+    }
+    return 0
+  }
+
+  return {
+    /** See the port. True when entries became pending. `isClosed` ends it between two batches. */
+    async handle(
+      { topics, rescueMs, retireMs }: HandleTopics,
+      { readAsOwner: read, writeAsOwner: write }: Pick<Transactions, 'readAsOwner' | 'writeAsOwner'>,
+      isClosed: () => boolean,
+    ): Promise<boolean> {
+      let moved = false
+      const inBatches = async (batch: (trx: Connection) => Promise<number>) => {
+        while (!isClosed() && (await write(batch)) > 0) {
+          moved = true
+          await nextTurn()
+        }
+      }
+      if (topics.length > 0) {
+        if (await write((trx) => name(trx, topics))) isFirst = true
+        await inBatches((trx) => takeBack(trx, topics))
+        const withinMs = isFirst ? Number.MAX_SAFE_INTEGER : rescueMs
+        if (rescueMs > 0)
+          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs))
+            await inBatches(async (trx) => {
+              const batch = withinBytes(late.slice(0, BATCH))
+              late.splice(0, batch.length)
+              if (batch.length > 0) await makePending(trx, batch)
+              return batch.length
+            })
+      }
+      await inBatches((trx) => setAside(trx, retireMs, new Set(topics)))
+      return moved
+    },
+  }
+}
+
+async function topicsAside(engine: Engine, trx: Connection): Promise<Topic[]> {
+  const rows = await sql<{ topic: Topic }>`
+    with recursive ${asideTopics(engine)} select topic from topics where topic is not null`.execute(trx)
+  return rows.map(({ topic }) => topic)
+}
+
+/**
+ * The events of these topics that are unhandled and came within `withinMs`, the newest first, a window at a time.
+ */
+async function* unhandledEvents(
+  engine: Pick<Engine, 'now'>,
+  read: Engine['read'],
+  topics: ReadonlySet<Topic>,
+  withinMs: number,
+): AsyncGenerator<Unhandled[]> {
+  for (const kind of ['event', 'unrecognised'] as const) {
+    for (let before = Number.MAX_SAFE_INTEGER, goesOn = true; goesOn; ) {
+      const rows = await read((db) =>
+        sql<Unhandled & { seq: number; is_recent: number }>`
+          select id, key, topic, seq, octet_length(payload) as bytes,
+            case when received_at >= ${engine.now()} - ${Math.ceil(withinMs)} then 1 else 0 end as is_recent from journal
+          where status = 'unhandled' and kind = ${kind} and seq < ${before}
+          order by seq desc limit ${WINDOW}`.execute(db),
+      )
+      yield rows.filter((row) => Number(row.is_recent) === 1 && isTopicAmong(topics, row.topic))
+      before = Number(rows.at(-1)?.seq)
+      goesOn = rows.length === WINDOW && Number(rows.at(-1)?.is_recent) === 1
+      await nextTurn()
+    }
+  }
+}
+
+/** What is needed of an entry to make it pending. */
+interface Unhandled {
+  id: string
+  key: string
+  topic: Topic
+  /** The length of its payload. */
+  bytes: number
+}
+
+/** The entries of one transaction: on SQLite the event loop waits for it. */
+const BATCH = 200
+/** The lanes of one transaction. */
+const LANES = 50
+/** The entries that one statement reads. */
+const WINDOW = 1_000
+
+export type HandledTopics = ReturnType<typeof createHandledTopics>

@@ -1,0 +1,143 @@
+import type { Lanes } from '../lanes/lanes.js'
+import {
+  type EntryKind,
+  type NewAction,
+  type NewChange,
+  type NewEvent,
+  type Topic,
+  topicOf,
+} from '../port/store.js'
+import type { Write } from '../sql/dialect.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, sql } from '../sql/sql.js'
+import { prepare, run } from '../sql/writes.js'
+import { isPendingBy } from './is-handled.js'
+
+/** A change to write. */
+export interface WrittenChange extends NewChange {
+  subscriptionUid: string
+}
+
+/**
+ * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes.ts` and `handled-topics.ts` change
+ * them, `prune-journal.ts` deletes entries.
+ */
+export function createJournal(engine: Engine, lanes: Lanes) {
+  const { now } = engine
+
+  const insertAll = prepare(
+    engine,
+    NEW_COLUMNS,
+    ({ insert, of }) => sql`
+      insert into journal
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, received_at)
+      ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
+        ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
+        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
+      on conflict (id) do nothing`,
+  )
+
+  function append(entries: readonly NewEntry[]): Write[] {
+    if (entries.length === 0) return []
+    const topics = topicsOf(entries)
+    const rows = entries.map((entry, i) => ({
+      id: entry.id,
+      kind: entry.kind,
+      name: entry.name,
+      topic: topics[i] as Topic,
+      key: entry.key,
+      business: entry.businessUid,
+      subscription: entry.subscriptionUid,
+      payload: entry.payload,
+      issues: entry.issues && JSON.stringify(entry.issues),
+      cause: entry.cause ?? null,
+      secret: entry.secret ?? null,
+    }))
+    return [lanes.enterPending(rows), insertAll(rows)]
+  }
+
+  return {
+    /** The writes of new events. */
+    insert: (events: readonly NewEvent[]): Write[] => append(events),
+
+    async insertChanges(trx: Connection, changes: readonly WrittenChange[]) {
+      const entries = changes.map(
+        (change) => ({ ...change, kind: 'change', name: '', issues: null }) as const,
+      )
+      await run(engine, trx, ...append(entries))
+    },
+
+    /** An action is done from the start, so it enters no lane. The same id is written once. */
+    async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
+      const json = JSON.stringify([{ id, name, business: businessUid, payload }])
+      const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
+      await sql`
+        insert into journal
+          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
+        select id, 'action', name, 'action', id, business, payload, 'done', 0, ${now()}, ${now()}
+        from ${engine.rows(json, columns)} as actions where true
+        on conflict (id) do nothing`.execute(trx)
+    },
+
+    async replay(trx: Connection, id: string): Promise<boolean> {
+      const find = async () => {
+        const rows = await sql<{
+          key: string
+          kind: EntryKind
+          topic: string
+          status: string
+          seq: number
+        }>`
+          select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
+        return rows[0]
+      }
+      const found = await find()
+      if (!found || found.kind === 'action') return false
+      const { key, topic } = found
+      await lanes.enter(trx, [{ key, topic }])
+      // Read again, now that the locked lane prevents its end.
+      const entry = await find()
+      if (!entry) {
+        await lanes.advance(trx, [key], 'free')
+        return false
+      }
+      const wasPending = entry.status === 'pending'
+      await sql`
+        update journal set attempts = 0, due_at = ${now()}, status = 'pending', settled_at = null
+        where id = ${id}`.execute(trx)
+      await lanes.replayed(trx, { key, seq: Number(entry.seq), wasPending })
+      return true
+    },
+  }
+}
+
+type NewEntry = Pick<
+  NewEvent,
+  'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
+> & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
+
+/** Consecutive entries of one name share their topic, which saves making the text anew for each. */
+function topicsOf(entries: readonly NewEntry[]): Topic[] {
+  let last: { kind: EntryKind; name: string; topic: Topic } | undefined
+  return entries.map((entry) => {
+    const { kind, name } = entry
+    if (last?.kind !== kind || last.name !== name) last = { kind, name, topic: topicOf(entry) }
+    return last.topic
+  })
+}
+
+const NEW_COLUMNS = {
+  id: 'text',
+  kind: 'text',
+  name: 'text',
+  topic: 'text',
+  key: 'text',
+  business: 'text',
+  subscription: 'text',
+  payload: 'text',
+  issues: 'text',
+  cause: 'text',
+  secret: 'text',
+} as const
+
+export type Journal = ReturnType<typeof createJournal>

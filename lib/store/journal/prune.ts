@@ -1,0 +1,139 @@
+import type { Lanes } from '../lanes/lanes.js'
+import { ENTRY_KINDS } from '../port/journal.js'
+import {
+  type DeadEntry,
+  type EntryKind,
+  isTopicAmong,
+  type Pruned,
+  type Retention,
+  type Topic,
+} from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, sql } from '../sql/sql.js'
+import { isNamedWithin } from './is-handled.js'
+
+/** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
+const BATCH = 100
+/** The condition of the partial index `journal_settled`: SQLite uses it only for a query that repeats it. */
+const HAS_SETTLED = sql`status in ('done', 'dead', 'unhandled')`
+/** The error of an entry that ended for want of a handler. */
+export const NO_HANDLER = 'no handler was registered for it before its retention ended'
+
+/** Prunes the table `journal`. One call applies the first rule that finds rows, to one batch of them. */
+export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
+  const { now } = engine
+
+  /** Deletes a batch of entries of one status and kind whose retention has ended. */
+  async function deleteSettled(
+    trx: Connection,
+    status: 'done' | 'dead' | 'unhandled',
+    kind: EntryKind,
+    retentionMs: number,
+  ) {
+    const rows = await sql`
+      delete from journal where id in (
+        select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
+          and settled_at < ${now()} - ${retentionMs}
+        order by settled_at limit ${BATCH} ${engine.skipLocked}
+      ) returning id`.execute(trx)
+    return rows.length
+  }
+
+  /** Whether a process once had a handler for each of these topics. */
+  async function onceHandled(trx: Connection): Promise<(topic: Topic) => boolean> {
+    const rows = await sql<{ topic: Topic }>`select topic from handlers`.execute(trx)
+    const named = new Set(rows.map(({ topic }) => topic))
+    return (topic) => isTopicAmong(named, topic)
+  }
+
+  async function endAsDead(trx: Connection, ids: readonly string[]): Promise<DeadEntry[]> {
+    if (ids.length === 0) return []
+    return sql<DeadEntry>`
+      update journal set status = 'dead', due_at = null, settled_at = ${now()}, error = ${NO_HANDLER}
+      where ${engine.isOneOf('id', ids)}
+      returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
+      trx,
+    )
+  }
+
+  /**
+   * Ends the oldest unhandled events whose retention has ended: those that were set aside are dead, the others are deleted.
+   * `seq` is the order of their arrival.
+   */
+  async function endUnhandled(trx: Connection, kind: EntryKind, retentionMs: number): Promise<Pruned> {
+    const rows = await sql<{ id: string; topic: Topic; settled_at: number | null }>`
+      select id, topic, settled_at from (
+        select id, topic, settled_at, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
+        order by seq limit ${BATCH} ${engine.skipLocked}
+      ) as oldest where received_at < ${now()} - ${retentionMs}`.execute(trx)
+    if (rows.length === 0) return { rows: 0, dead: [] }
+    const isOnceHandled = await onceHandled(trx)
+    const isMissed = (row: (typeof rows)[0]) => row.settled_at !== null && isOnceHandled(row.topic)
+    const dead = await endAsDead(
+      trx,
+      rows.flatMap((row) => (isMissed(row) ? row.id : [])),
+    )
+    await sql`delete from journal where ${engine.isOneOf(
+      'id',
+      rows.flatMap((row) => (isMissed(row) ? [] : row.id)),
+    )}`.execute(trx)
+    return { rows: rows.length, dead }
+  }
+
+  /**
+   * Ends a batch of pending entries that no process has handled until the end of their retention: as dead if a process once
+   * had a handler, else as unhandled. Such a change is kept as long as a dead one, so that a replay can still find it.
+   */
+  async function endPending(trx: Connection, kind: EntryKind, retentionMs: number): Promise<Pruned> {
+    const found = await sql<{ id: string; key: string }>`
+      select id, key from (
+        select id, key, topic, due_at, received_at from journal where status = 'pending' and kind = ${sql.lit(kind)}
+        order by seq limit ${BATCH}
+      ) as oldest where coalesce(due_at, received_at) < ${now()} - ${retentionMs}
+        and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
+    if (found.length === 0) return { rows: 0, dead: [] }
+    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    // Entries of a leased lane stay: its holder may be handling one.
+    const free = await sql<{ key: string }>`
+      select key from lanes
+      where ${engine.isOneOf('key', keys)} and (lease_token is null or due_at <= ${engine.leaseNow()})
+      order by key ${engine.forUpdate}`.execute(trx)
+    if (free.length === 0) return { rows: 0, dead: [] }
+    const freeKeys = new Set(free.map(({ key }) => key))
+    // Read again, now that the locked lanes prevent a claim, a finish and a replay.
+    const rows = await sql<{ id: string; topic: Topic }>`
+      select id, topic from journal where ${engine.isOneOf(
+        'id',
+        found.flatMap(({ id, key }) => (freeKeys.has(key) ? id : [])),
+      )} and ${sql.still(sql`status = 'pending'`)} and coalesce(due_at, received_at) < ${now()} - ${retentionMs}`.execute(
+      trx,
+    )
+    const isOnceHandled = await onceHandled(trx)
+    const idsOf = (isMissed: boolean) =>
+      rows.flatMap(({ id, topic }) => (isOnceHandled(topic) === isMissed ? id : []))
+    await sql`
+      update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? now() : sql`null`}
+      where ${engine.isOneOf('id', idsOf(false))}`.execute(trx)
+    const dead = await endAsDead(trx, idsOf(true))
+    await lanes.advance(trx, [...freeKeys], 'all')
+    return { rows: rows.length, dead }
+  }
+
+  return async function prune(trx: Connection, { eventsMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+    for (const kind of ENTRY_KINDS) {
+      const handledMs = kind === 'change' ? changesMs : eventsMs
+      const ended = await endPending(trx, kind, handledMs)
+      if (ended.rows > 0) return ended
+      if (kind !== 'change') {
+        const unhandled = await endUnhandled(trx, kind, eventsMs)
+        if (unhandled.rows > 0) return unhandled
+      }
+      const rows =
+        (kind === 'change' && (await deleteSettled(trx, 'unhandled', kind, deadMs))) ||
+        (await deleteSettled(trx, 'done', kind, handledMs)) ||
+        (await deleteSettled(trx, 'dead', kind, deadMs))
+      if (rows > 0) return { rows, dead: [] }
+    }
+    return { rows: 0, dead: [] }
+  }
+}

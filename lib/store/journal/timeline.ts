@@ -1,0 +1,71 @@
+import type { Timeline, TimelineItem, TimelinePlace } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import type { JournalTable } from '../sql/schema.js'
+import { sql } from '../sql/sql.js'
+import type { StoreTime } from '../sql/store-time.js'
+
+/**
+ * The entries of a business and their outcomes, newest first, merged from a range of an index each. A page begins
+ * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every
+ * page before.
+ */
+export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: StoreTime) {
+  return async function timelineOf(
+    businessUid: string,
+    { before, limit }: Timeline,
+  ): Promise<TimelineItem[]> {
+    const { at, seq, rank } = await placeOf(before)
+    const rows = await read((db) =>
+      sql<Row>`
+        select items.*, ${engine.now()} as now from (
+          select * from (
+            select received_at as at, 0 as rank, ${COLUMNS} from journal
+            where business_uid = ${businessUid} and (received_at, seq) < (${at}, ${seq + rank})
+            order by received_at desc, seq desc limit ${limit}
+          ) as entries
+          union all
+          select * from (
+            select settled_at as at, 1 as rank, ${COLUMNS} from journal
+            where business_uid = ${businessUid} and settled_at is not null and kind <> 'action'
+              and (settled_at, seq) < (${at}, ${seq})
+            order by settled_at desc, seq desc limit ${limit}
+          ) as outcomes
+        ) as items order by at desc, seq desc, rank desc limit ${limit}`.execute(db),
+    )
+    const offset = offsetOf(rows[0]?.now)
+    return rows.map((row) => asItem(row, offset))
+  }
+
+  async function placeOf(before: Timeline['before']): Promise<TimelinePlace> {
+    if (before === undefined) return { at: Number.MAX_SAFE_INTEGER, seq: 0, rank: 0 }
+    if (typeof before === 'object') return before
+    const rows = await read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
+    return { at: before - offsetOf(rows[0]?.now), seq: 0, rank: 0 }
+  }
+}
+
+const COLUMNS = sql`seq, id, kind, name, subscription_uid, status, attempts, error, due_at,
+  case when kind in ('change', 'action') then payload end as payload`
+
+type Row = Pick<
+  JournalTable,
+  'seq' | 'id' | 'kind' | 'name' | 'subscription_uid' | 'status' | 'attempts' | 'error' | 'due_at'
+> & { at: number; rank: 0 | 1; payload: string | null; now: number }
+
+function asItem(row: Row, offset: number): TimelineItem {
+  const isTriedAgain = row.status === 'pending' && row.attempts > 0 && row.due_at !== null
+  return {
+    place: { at: Number(row.at), seq: Number(row.seq), rank: row.rank },
+    at: Number(row.at) + offset,
+    of: row.rank === 0 ? 'entry' : 'outcome',
+    entryId: row.id,
+    kind: row.kind,
+    name: row.name,
+    subscriptionUid: row.subscription_uid,
+    status: row.status,
+    attempts: row.attempts,
+    error: row.error,
+    dueAt: isTriedAgain ? Number(row.due_at) + offset : null,
+    payload: row.payload,
+  }
+}

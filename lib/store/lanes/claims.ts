@@ -1,0 +1,119 @@
+import { type ClaimLanes, type Entry, isTopicAmong, type LaneClaim, type Topic } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { isDueBy } from '../sql/is-due.js'
+import { type Connection, sql } from '../sql/sql.js'
+import type { StoreTime } from '../sql/store-time.js'
+import { MAX_BYTES } from '../sql/within-bytes.js'
+import { asEntry, type EntryRow, headsOf, keysIn, topicsOf } from './heads.js'
+import { type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
+import { newLeaseToken } from './leases.js'
+
+/** A lane that is free, or was taken back: its lease did not run out, and no earlier one. */
+const IS_UNSUSPECTED = sql`suspect = 0 and (lease_token is null or lease_token = ${sql.lit(TAKEN_BACK)})`
+
+/** Leases due lanes, and returns their first entries. `suspect-lanes.ts` leases those whose lease ran out. */
+export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
+  /** Whether the last claim leased as many lanes as its limit. */
+  let wasFull = false
+  /** How many lanes the payloads of one claim allow, judged by the claims before. */
+  let lanesThatFit = Number.POSITIVE_INFINITY
+
+  /** The topics of due lanes among `named`. */
+  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
+    const among = new Set(named)
+    return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
+  }
+
+  /** Leases the longest due lanes among those whose head has one of these topics. */
+  async function lease(
+    trx: Connection,
+    topics: readonly Topic[],
+    { limit, leaseMs, exceptKeys }: ClaimLanes,
+    token: string,
+  ): Promise<string[]> {
+    // A range of the index for each topic: `topic in (…)` would sort all due lanes.
+    const ranges = topics.map(
+      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
+        select key, due_at from lanes
+        where topic = ${topic} and ${isDueBy(engine, sql.ref('due_at'))} and ${IS_UNSUSPECTED}
+          and key not in ${keysIn(engine, exceptKeys)}
+        order by due_at limit ${limit} ${engine.skipLocked}
+      )`,
+    )
+    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
+    const rows = await sql<{ key: string }>`
+      with ${sql.join(ranges)}, picked as materialized (
+        select key from (${sql.join(all, ' union all ')}) as due order by due_at limit ${limit}
+      )
+      update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
+      from picked where lanes.key = picked.key returning lanes.key`.execute(trx)
+    return rows.map(({ key }) => key)
+  }
+
+  async function claimDue(
+    trx: Connection,
+    options: ClaimLanes,
+    known: readonly Topic[] | undefined,
+  ): Promise<LaneClaim[]> {
+    const due = known ?? (await dueAmong(trx, options.topics))
+    if (due.length === 0) return []
+    const token = newLeaseToken()
+    const keys = await lease(trx, due, options, token)
+    if (keys.length === 0) return []
+    const heads = await headsOf(
+      engine,
+      trx,
+      keys,
+      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length))),
+    )
+    const topics = new Set(options.topics)
+    const offset = offsetOf([...heads.values()].flat()[0]?.now)
+    const claims = keys.map((key): LaneClaim => {
+      const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
+      return { id: key, leaseToken: token, lapses: 0, entries }
+    })
+    // A lane may be without entries: an event accepted twice inserts one, a holder that died may have ended the head, and
+    // the payloads of other lanes may have been enough for one claim.
+    const empty = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
+    const cut = empty.filter((key) => heads.get(key)?.length === 0)
+    await lanes.advance(
+      trx,
+      empty.filter((key) => !cut.includes(key)),
+      'all',
+    )
+    await lanes.advance(trx, cut, 'untried')
+    const bytes = [...heads.values()].flat().reduce((sum, { payload }) => sum + payload.length, 0)
+    lanesThatFit =
+      cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
+    const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
+    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
+  }
+
+  return {
+    async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
+      // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
+      const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+      if (due?.length === 0) return []
+      const limit = Math.min(options.limit, lanesThatFit)
+      const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
+      wasFull = claims.length === limit
+      return claims
+    },
+  }
+}
+
+/**
+ * The entries of a leased lane to hand out, in order. They are its first pending entries, up to the first that the
+ * caller does not handle, or whose next try is not due because an earlier entry was replayed.
+ */
+export function handedOut(
+  rows: readonly EntryRow[],
+  { topics, lapses, offset }: { topics: ReadonlySet<Topic>; lapses: number; offset: number },
+): Entry[] {
+  const end = rows.findIndex(
+    ({ topic, due_at: dueAt, now }, i) =>
+      !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && Number(dueAt) > Number(now)),
+  )
+  const ours = rows.slice(0, end < 0 ? rows.length : end)
+  return ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))
+}

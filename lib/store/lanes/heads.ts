@@ -1,0 +1,108 @@
+import type { Entry } from '../port/journal.js'
+import type { Topic } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { isDueBy } from '../sql/is-due.js'
+import type { JournalTable } from '../sql/schema.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { MAX_BYTES } from '../sql/within-bytes.js'
+
+/** A condition of the pending entries that only the index `journal_lane` answers. */
+export const isPending = ({ hidden }: Pick<Engine, 'hidden'>) => sql`${hidden('status')} = 'pending'`
+
+/**
+ * The first `count` pending entries of each lane, until their payloads reach `MAX_BYTES`: of all lanes together, the
+ * oldest entries.
+ */
+export async function headsOf(
+  engine: Engine,
+  trx: Connection,
+  keys: readonly string[],
+  count: number,
+): Promise<Map<string, EntryRow[]>> {
+  const heads = (engine.hasLateral ? headsByLateral : headsByIndex)(engine, keysIn(engine, keys), count)
+  const rows = await heads.execute(trx)
+  const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
+  for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
+  return byKey
+}
+
+/**
+ * For PostgreSQL. The limit forces a search of the index for each key: any other join could begin with all pending
+ * entries.
+ */
+const headsByLateral: Heads = (engine, keys, count) => sql`
+  with heads as materialized (
+    select journal.* from ${keys} as picked cross join lateral (
+      select * from journal where journal.key = picked.key and ${isPending(engine)} order by seq limit ${count}
+    ) as journal
+  ), sums as (
+    select heads.*, sum(octet_length(payload)) over (order by seq) - octet_length(payload) as bytes_before from heads
+  )
+  select sums.*, ${engine.now()} as now from sums where bytes_before < ${MAX_BYTES}`
+
+/**
+ * For SQLite. The sub-select finds the last of them in the index alone, so only these rows are read. Without the named
+ * index SQLite walks the table by seq. Materialized, because it reads the payloads themselves for a window over the table.
+ */
+const headsByIndex: Heads = (engine, keys, count) => sql`
+  with heads as materialized (
+    select journal.key, journal.seq, octet_length(journal.payload) as bytes
+    from ${keys} as picked cross join journal ${engine.byIndex('journal_lane')}
+    where journal.key = picked.key and ${isPending(engine)} and journal.seq <= coalesce((
+      select seq from journal as last where last.key = picked.key and ${isPending(engine)}
+      order by seq limit 1 offset ${count - 1}
+    ), ${Number.MAX_SAFE_INTEGER})
+  ), sums as materialized (select key, seq, bytes, sum(bytes) over (order by seq) as total from heads)
+  select journal.*, ${engine.now()} as now from sums cross join journal ${engine.byIndex('journal_lane')}
+  where journal.key = sums.key and ${isPending(engine)} and journal.seq = sums.seq
+    and sums.total - sums.bytes < ${MAX_BYTES}`
+
+type Heads = (engine: Engine, keys: Sql, count: number) => Sql<EntryRow>
+
+/** A common table expression `topics`: the topics of the heads of all lanes. It reads one index entry for each topic. */
+export const LANE_TOPICS = sql`topics(topic) as (
+    select min(topic) from lanes
+    union all
+    select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
+  )`
+
+/** The topics of the heads of all lanes, or of the due ones. */
+export async function topicsOf(
+  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
+  db: Connection,
+  among: 'all' | 'due',
+): Promise<Topic[]> {
+  const isDue = sql`(
+      select due_at from lanes where lanes.topic = topics.topic and ${isDueBy(engine, sql.ref('due_at'))}
+      order by due_at limit 1
+    ) is not null`
+  const rows = await sql<{ topic: Topic }>`
+    with recursive ${LANE_TOPICS}
+    select topic from topics where topic is not null and ${among === 'due' ? isDue : sql`true`}`.execute(db)
+  return rows.map(({ topic }) => topic)
+}
+
+/** Keys as a sub-select of one column. */
+export function keysIn(engine: Pick<Engine, 'rows'>, keys: readonly string[]) {
+  return sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
+}
+
+/** A row of the journal, and the store's time when the row was read. */
+export type EntryRow = JournalTable & { now: number }
+
+/** @param offset how far the caller's wall clock is ahead of the store's time */
+export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
+  return {
+    id: row.id,
+    kind: row.kind,
+    name: row.name,
+    key: row.key,
+    businessUid: row.business_uid,
+    subscriptionUid: row.subscription_uid,
+    payload: row.payload,
+    issues: row.issues === null ? null : JSON.parse(row.issues),
+    receivedAt: row.received_at + offset,
+    // The tries that ended, those that lapsed, and this one.
+    attempt: row.attempts + lapses + 1,
+  }
+}

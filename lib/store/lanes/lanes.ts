@@ -1,0 +1,114 @@
+import { isPendingBy } from '../journal/is-handled.js'
+import type { EntryKind, Leased, Topic } from '../port/store.js'
+import type { Write } from '../sql/dialect.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, sql } from '../sql/sql.js'
+import { prepare } from '../sql/writes.js'
+import { isPending } from './heads.js'
+
+/** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
+export const TAKEN_BACK = 'taken back'
+/** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
+export const MAX_HANDED_OUT = 200
+
+/**
+ * The table `lanes`: a row for each key that has pending entries. docs/states.md has its states and the order of its locks;
+ * `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones, `finish-lanes.ts` finishes them.
+ */
+export function createLanes(engine: Engine) {
+  const now = engine.now
+
+  const enterNew = prepare(
+    engine,
+    { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
+    ({ insertFirst, of }) => sql`
+      insert into lanes (key, topic, due_at, lapses)
+      ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPendingBy(of('kind'), of('topic')))}
+      on conflict (key) do update set due_at = lanes.due_at`,
+  )
+
+  /** Locks the lanes of those of these new entries that are pending, and inserts the missing ones, which are due now. */
+  function enterPending(entries: readonly { key: string; topic: Topic; kind: EntryKind }[]): Write {
+    const rows = entries.map(({ key, topic, kind }, at) => ({ key, topic, kind, at }))
+    return enterNew(rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at)))
+  }
+
+  /** Locks these lanes, and inserts the missing ones, which are due now. */
+  async function enter(trx: Connection, heads: readonly { key: string; topic: Topic }[]) {
+    const first = new Map<string, { key: string; topic: Topic }>()
+    for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
+    const rows = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
+    await sql`
+      insert into lanes (key, topic, due_at, lapses)
+      select key, topic, ${now()}, 0
+      from ${engine.rows(JSON.stringify(rows), { key: 'text', topic: 'text' })} as heads where true
+      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
+  }
+
+  /**
+   * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
+   * `free`: leased lanes are left as they are. `untried`: the holder tried nothing, so the lapses of the head still
+   * count, without the one of a try alone that it did not make. A head is due since its lane came to it at the earliest.
+   */
+  async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
+    if (keys.length === 0) return
+    const lapses = among === 'untried' ? sql`lapses - suspect` : sql`0`
+    const suspect = among === 'all' ? sql`0` : sql`suspect`
+    // Sub-selects that end at their first row: PostgreSQL turns `exists` into a join over all pending entries.
+    const free = among === 'free' ? sql`and lease_token is null` : sql``
+    const dueAt =
+      among === 'free'
+        ? sql`coalesce(journal.due_at, case when lanes.due_at < ${now()} then lanes.due_at else ${now()} end)`
+        : sql`case when journal.due_at > ${now()} then journal.due_at else ${now()} end`
+    const emptied = await sql<{ key: string }>`
+      delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
+        select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
+      ) is null returning key`.execute(trx)
+    const gone = new Set(emptied.map(({ key }) => key))
+    const left = keys.filter((key) => !gone.has(key))
+    if (left.length === 0) return
+    await sql`
+      update lanes set lease_token = null, lapses = ${lapses}, suspect = ${suspect}, (topic, due_at) = (
+        select journal.topic, ${dueAt} from journal
+        where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
+      )
+      where ${engine.isOneOf('key', left)} ${free}`.execute(trx)
+  }
+
+  /** Takes these lanes, which the caller has locked, from their holders. */
+  async function takeBack(trx: Connection, keys: readonly string[]) {
+    await sql`
+      update lanes set lease_token = ${TAKEN_BACK}, lapses = 0, suspect = 0
+      where ${engine.isOneOf('key', keys)} and lease_token is not null`.execute(trx)
+  }
+
+  return {
+    enterPending,
+    enter,
+    advance,
+    takeBack,
+
+    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
+      const rows = await sql`
+        update lanes set due_at = ${engine.leaseNow()} + ${leaseMs}
+        where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
+      return rows.length > 0
+    },
+
+    /** Follows a replay: the lane of the entry, which the caller has locked, may have a new head. */
+    async replayed(
+      trx: Connection,
+      { key, seq, wasPending }: { key: string; seq: number; wasPending: boolean },
+    ) {
+      await advance(trx, [key], 'free')
+      if (!wasPending) return
+      // It may have been handed out, so its handlers may be running.
+      const rows = await sql`
+        select 1 from journal where key = ${key} and ${isPending(engine)} and seq < ${seq}
+        order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)
+      if (rows.length === 0) await takeBack(trx, [key])
+    },
+  }
+}
+
+export type Lanes = ReturnType<typeof createLanes>

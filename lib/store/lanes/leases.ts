@@ -1,0 +1,49 @@
+import { randomUUID } from 'node:crypto'
+import { hostname } from 'node:os'
+import type { Engine } from '../sql/engine.js'
+import { sql } from '../sql/sql.js'
+
+// Process ids are reused; a restarted container often has the same one. `life` distinguishes this process from those.
+const host = hostname()
+const life = randomUUID()
+let leases = 0
+
+/** A token for one lease, never used again. It contains the process that holds the lease. */
+export function newLeaseToken(): string {
+  return [host, process.pid, life, ++leases].join('/')
+}
+
+/**
+ * Whether the process that took the lease ran on this machine and has ended, so that the lease need not run out. False
+ * where that is uncertain: for another machine, and for a process id that another process now has.
+ */
+export function isAbandoned(leaseToken: string): boolean {
+  const [itsHost, itsPid, itsLife] = leaseToken.split('/')
+  if (itsHost !== host || itsLife === life) return false
+  const pid = Number(itsPid)
+  return pid === process.pid || !isAlive(pid)
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    // Signal 0 ends nothing. It only shows whether the process exists.
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    // EPERM: alive, and owned by another user.
+    return (error as { code?: unknown }).code !== 'ESRCH'
+  }
+}
+
+/** Makes the work of processes of this machine that died due at once, not when their leases run out. */
+export async function endAbandonedLeases({ write, leaseNow }: Engine) {
+  await write(async (trx) => {
+    const rows = await sql<{ token: string }>`
+      select lease_token as token from subscriptions where lease_token is not null
+      union select lease_token from lanes where lease_token is not null`.execute(trx)
+    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
+      await sql`update subscriptions set refresh_at = ${leaseNow()} where lease_token = ${token}`.execute(trx)
+      await sql`update lanes set due_at = ${leaseNow()} where lease_token = ${token}`.execute(trx)
+    }
+  })
+}

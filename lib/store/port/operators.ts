@@ -1,0 +1,115 @@
+/** The part of the port for operators and metrics: what came in, what is due, and the version of the schema. */
+export interface StoreObservation {
+  /** The newest entries of the journal, at most `limit`: the deliveries among them, counted by name and delivery secret. */
+  arrivals(limit: number): Promise<{
+    arrivals: Arrival[]
+    /** The time of the oldest entry that was counted, by the clock of the process that asks; null: all were. */
+    completeSince: number | null
+  }>
+  /** Whether a read, or an entry of `topics` (absent: any), is leased now or due within `withinMs`, as of one moment. */
+  dueWork(options: { withinMs: number; topics?: readonly string[] | undefined }): Promise<DueWork>
+  /** The number of migrations that the database has seen. */
+  schemaVersion(): Promise<number>
+}
+
+/** How many deliveries of one kind and name came with one delivery secret, and when the first and the last of them. */
+export interface Arrival {
+  kind: 'event' | 'unrecognised'
+  /** The registration name of an event; '' when unrecognised. */
+  name: string
+  /** The fingerprint of the delivery secret; null for an entry that has none. */
+  secret: string | null
+  count: number
+  firstAt: number
+  lastAt: number
+}
+
+/** Which work is due or under way. */
+export interface DueWork {
+  reads: boolean
+  entries: boolean
+}
+
+/** The most that is counted: no count reads more rows of an index. SQLite counts as many in a quarter of a millisecond. */
+export const COUNTED_UP_TO = 10_000
+
+/** Each number is counted up to `COUNTED_UP_TO`. */
+export interface SubscriptionCounts {
+  /** All subscriptions, up to 1,000. */
+  subscriptions: number
+  /** Those whose requested read the platform has not answered yet. */
+  requested: number
+  /** The age of the oldest unanswered request; null when there is none. */
+  oldestRequestMs: number | null
+  /** How long the longest due read has been due, regular ones included; null when none is due. */
+  oldestOverdueMs: number | null
+  /** Those that are not read any more. */
+  givenUp: number
+  /** Of those given up, the ones that were read before. */
+  knownGivenUp: number
+  /** Those that are put off because their reads have ended the process `MAX_LAPSES` times or more. */
+  lapsed: number
+  /**
+   * Businesses with a subscription that was read before and is neither gone nor canceled: the refused ones, and as many of
+   * the others as there are, up to 1,000 or to `refused`. While there are none: businesses of the newest subscriptions
+   * that were never read and that the platform has answered.
+   */
+  active: number
+  /** Of the active ones, those whose reads the platform refuses or answers without their record. */
+  refused: number
+  /** Of the refused ones, those whose last read was answered without their record. */
+  hidden: number
+  /** Of the refused ones, those to which the platform last refused a token. */
+  withoutToken: number
+  /** Of the refused ones, those whose end was announced not long ago, and whose end is awaited. */
+  leaving: number
+  /** Of the refused ones, those that do not leave and whose reads began to fail within the last ten minutes. */
+  refusedLately: number
+  /** Businesses that the platform has shown since the first of those began to fail. */
+  servedMeanwhile: number
+  /** Of the active ones, those with a subscription that no read has confirmed for `maxStaleMs`. */
+  stale: number
+  /** Those with one that a read has confirmed since, not many more than 1,000; 0 while none is stale. */
+  confirmed: number
+}
+
+/** The subscriptions of other businesses that are read at once. */
+export type ReadOthers =
+  /**
+   * Active ones without a failed read or an announced end that were not read for this long, the longest unread ones
+   * first, to find out whether the platform still shows them. Those would be read next anyway, and are no selection of
+   * those that are well.
+   */
+  | { which: 'served'; unreadForMs: number; limit: number }
+  /**
+   * Those whose reads fail, or that ended within the last days without an event, because the platform shows the
+   * subscription of the claim again: due at once, or `pauseMs` after their last read. If an event has named one
+   * meanwhile, it is due a minute later, because whether it has ended shows when the others are served again. So are
+   * those that were never read, are not shown and are `verifying`. They come last, the newest request first, because
+   * anybody who knows the delivery secret can add such rows; of very many only the newest may be considered.
+   */
+  | { which: 'failing'; pauseMs: number; limit: number }
+
+/** The businesses of a store, compared with one whose reads fail. Each number is counted up to 1,000. */
+export interface OtherBusinesses {
+  /** Businesses whose reads began to fail with this one's or later, itself included. */
+  failing: number
+  /** Other businesses whose record was found since, and whose reads do not fail. */
+  served: number
+  /** Of those, the ones that failed, and have been shown again for less than half of that time or ten minutes. */
+  recovered: number
+  /** Whether one of those was shown by every read, since before this one's reads began to fail. */
+  isSteady: boolean
+  /** Active ones whose end is not announced, and that were not read since: up to 20. */
+  unread: number
+  /**
+   * What the last day shows beside that, because regular reads find one after the other: businesses that began to fail
+   * without any event, itself included, and those served since the first of them. Both are 0 if an event announced the
+   * end.
+   */
+  lately: { failing: number; served: number }
+  /**
+   * Whether any other business has a subscription that is neither gone nor canceled, and whose end is not announced.
+   */
+  exist: boolean
+}

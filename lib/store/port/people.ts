@@ -1,0 +1,93 @@
+import type { EntryKind, EntryStatus } from './journal.js'
+import type { Subscription } from './subscriptions.js'
+
+/** Which subscriptions to list. */
+export interface SubscriptionFilter {
+  subscriptionUid?: string
+  businessUid?: string
+  /** Subscriptions that have this business as their candidate. */
+  candidateBusinessUid?: string
+  /** Subscriptions after this uid, sorted by bytes. */
+  after?: string
+  /** The most subscriptions: 1 to 1,000. */
+  limit: number
+}
+
+/** A subscription with everything that the store has of it, except for its lease. */
+export interface StoredSubscription extends Subscription {
+  candidateBusinessUid: string | null
+  /** The latest date that the platform gave an install or uninstall. */
+  installAt: number | null
+  /** When the store learned of the newest of them, if it is an uninstall. */
+  uninstalledAt: number | null
+  createdAt: number
+}
+
+/** An action of a person, for the journal. It is stored as an entry that is done, and never handled. */
+export interface NewAction {
+  /** Unique, made by the caller. */
+  id: string
+  name: string
+  businessUid: string | null
+  /** JSON text. */
+  payload: string
+}
+
+/**
+ * A place in the timeline of a business, in the store's time. Items are sorted by `at`, then by `seq`, then by `rank`:
+ * 0 for an entry, 1 for its outcome.
+ */
+export interface TimelinePlace {
+  at: number
+  seq: number
+  rank: 0 | 1
+}
+
+/** An item of a business's timeline. */
+export interface TimelineItem {
+  place: TimelinePlace
+  /** `place.at` as the caller's wall clock shows it. */
+  at: number
+  /** Whether this is the entry or its outcome. */
+  of: 'entry' | 'outcome'
+  entryId: string
+  kind: EntryKind
+  name: string
+  subscriptionUid: string | null
+  status: EntryStatus
+  attempts: number
+  error: string | null
+  /** When the entry is tried again, if it is. */
+  dueAt: number | null
+  /** JSON text; null but for changes and actions. */
+  payload: string | null
+}
+
+/** Which page of a timeline to return. */
+export interface Timeline {
+  /** Items before this place or this time. */
+  before?: TimelinePlace | number
+  /** The most items. */
+  limit: number
+}
+
+/** A finished erasure. */
+export interface Erased {
+  /** Rows that were deleted or changed. */
+  rows: number
+  /** When its record was written. */
+  at: number
+}
+
+/** The calls of the store port for backups, and for databases that were made from one. */
+export interface StoreCopies {
+  /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`, and `closed` when it is closed meanwhile. */
+  backup(path: string): Promise<void>
+  /**
+   * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
+   * subscriptions may be due sooner, at four a second.
+   * Reads that are due earlier or under way stay as they are. Subscriptions that were given up before their first read
+   * are left out. Returns how many there are.
+   */
+  refreshAll(withinMs: number): Promise<number>
+}

@@ -1,0 +1,241 @@
+import type {
+  ClaimLanes,
+  EntryCounts,
+  EntryFilter,
+  HandleTopics,
+  JournalEntry,
+  LaneClaim,
+  LaneFinish,
+  NewEvent,
+  Pruned,
+  Retention,
+  Suspects,
+} from './journal.js'
+import type { OtherBusinesses, ReadOthers, StoreObservation, SubscriptionCounts } from './operators.js'
+import type {
+  Erased,
+  NewAction,
+  StoreCopies,
+  StoredSubscription,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+} from './people.js'
+import type { StoreOwner } from './store-owner.js'
+import type {
+  Cause,
+  ClaimReads,
+  Leased,
+  ReadClaim,
+  ReadFinish,
+  RefreshRequest,
+  Subscription,
+} from './subscriptions.js'
+
+export {
+  businessKey,
+  type ClaimLanes,
+  type ClaimSuspectLane,
+  changesKey,
+  type DeadEntry,
+  type Entry,
+  type EntryCounts,
+  type EntryEnd,
+  type EntryFilter,
+  type EntryKind,
+  type EntryStatus,
+  EVERY_EVENT,
+  HANDLED_FOR_MS,
+  type HandleTopics,
+  isTopicAmong,
+  type JournalEntry,
+  type LaneClaim,
+  type LaneFinish,
+  MAX_LAPSES,
+  type NewEvent,
+  type Pruned,
+  type Retention,
+  type SuspectKind,
+  type Suspects,
+  subscriptionKey,
+  type Topic,
+  topicOf,
+} from './journal.js'
+export type {
+  Arrival,
+  DueWork,
+  OtherBusinesses,
+  ReadOthers,
+  StoreObservation,
+} from './operators.js'
+export { COUNTED_UP_TO, type SubscriptionCounts } from './operators.js'
+export type {
+  Erased,
+  NewAction,
+  StoredSubscription,
+  SubscriptionFilter,
+  Timeline,
+  TimelineItem,
+  TimelinePlace,
+} from './people.js'
+export type { StoreOwner } from './store-owner.js'
+export {
+  type Announcement,
+  CAUSES,
+  type Cause,
+  type ClaimReads,
+  type Gone,
+  type Leased,
+  MAX_READ_INTERVAL_MS,
+  MIN_READ_INTERVAL_MS,
+  type NewChange,
+  type ReadClaim,
+  type ReadFinish,
+  type RefreshRequest,
+  type Subscription,
+  URGENCY,
+  type Urgency,
+} from './subscriptions.js'
+
+/**
+ * The store port: what the other parts ask of the database, and what both engines promise.
+ *
+ * A store holds subscriptions and a journal. A subscription is the record as last read, and the work of reading it
+ * again. The journal has one entry for each delivery, change and action, with its outcome. A lane is the line of
+ * pending entries of one key. Entries are claimed by the lane, so a search for work costs what is due, not what waits.
+ *
+ * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
+ * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
+ * An item whose lease ran out is suspect, and only the calls of `Suspects` lease it.
+ *
+ * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
+ * The store judges leases and due times by time of its own, so the clocks of its processes may differ.
+ *
+ * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
+ */
+export interface Store extends StoreObservation, StoreCopies, Suspects {
+  /**
+   * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
+   * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`
+   * and `closed`.
+   */
+  open(owner?: StoreOwner): Promise<void>
+  /** Waits for the calls under way, then closes the database. May be called twice, and before `open`. */
+  close(): Promise<void>
+
+  /**
+   * Writes events and their refresh requests in one transaction, which is on disk when this resolves. Concurrent calls
+   * share commits. An event whose `id` is stored already is not stored again.
+   * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
+   * store.
+   */
+  accept(events: readonly NewEvent[]): Promise<void>
+  /**
+   * Writes a refresh request without an event. On disk when this resolves. `cause`: `request` for `track` and `refresh`,
+   * which is the default, or `import`.
+   */
+  requestRefresh(request: RefreshRequest, cause?: Extract<Cause, 'request' | 'import'>): Promise<void>
+
+  /**
+   * The subscriptions of a business, oldest first. When there are very many, those that were never read may be cut down
+   * to the newest.
+   */
+  subscriptionsOf(businessUid: string): Promise<Subscription[]>
+  /** The subscriptions with these uids, at most 1,000, in no order. */
+  subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
+
+  /**
+   * Leases up to `limit` subscriptions whose read is due, from the classes that `choose` names. The longest due comes
+   * first; in class 1, which anybody can fill, the longest due and the newest take turns. It leases no subscription of a
+   * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
+   */
+  claimReads(options: ClaimReads): Promise<ReadClaim[]>
+  /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
+  readFirst(businessUid: string): Promise<void>
+  /** Extends the lease of a read. False when the caller has lost it. */
+  renewRead(claim: Leased, leaseMs: number): Promise<boolean>
+  /**
+   * Writes the result of a read, together with the changes it shows, in one transaction.
+   *
+   * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
+   * whatever `nextInMs` is, and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
+   * that read decides them.
+   *
+   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds that the subscription is
+   * `revoked` or `ended`, and another read was requested after the claim: only a failed read was written, and the
+   * subscription is due at once.
+   */
+  finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
+  /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */
+  otherBusinesses(claim: ReadClaim, failingMs: number): Promise<OtherBusinesses>
+  /** Makes up to `limit` subscriptions of other businesses due, and returns how many. */
+  readOthers(claim: ReadClaim, options: ReadOthers): Promise<number>
+
+  /**
+   * Leases up to `limit` lanes whose head is due and has a topic of the caller, the longest due first, and returns their
+   * first entries in order. The lease is on disk when this resolves.
+   */
+  claimLanes(options: ClaimLanes): Promise<LaneClaim[]>
+  /** Extends the lease of a lane. False when the caller has lost it. */
+  renewLane(lane: Leased, leaseMs: number): Promise<boolean>
+  /** Writes the results of entries of leased lanes. Returns the keys of the lanes whose lease was still the caller's. */
+  finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
+  /**
+   * Stores the topics of this process for all processes: from now on their events are pending. Makes those pending that
+   * came before, within `rescueMs` or while a process that had such a handler was missing, and sets events aside whose
+   * topic no process has named for `retireMs`. Resolves when all of that is done, and the caller may claim these topics.
+   */
+  handleTopics(options: HandleTopics): Promise<void>
+
+  /** Entries of the journal, newest first. */
+  listEntries(filter: EntryFilter): Promise<JournalEntry[]>
+  /** The entry with this id, or undefined. */
+  getEntry(id: string): Promise<JournalEntry | undefined>
+  /** Subscriptions, sorted by the bytes of their uids. */
+  listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]>
+  /** The entries of a business and their outcomes, newest first. Consecutive pages contain each item once. */
+  timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
+  /** Writes the action of a person as an entry that is done. On disk when this resolves. */
+  recordAction(action: NewAction): Promise<void>
+  /**
+   * Deletes the data of a business: its subscriptions, the entries that name it or one of them, and its candidacies. It
+   * first writes `record` as an action, which stays, as do the records of earlier erasures. Reads and handlers under way
+   * lose their leases, so their finishes change nothing. Events accepted meanwhile may stay.
+   * It works in small batches. After a failure it may be called again.
+   */
+  erase(businessUid: string, record: NewAction): Promise<Erased>
+  /**
+   * Makes an entry pending again, from its first try. If the entry may
+   * have been handed out, the holder of its lane loses the lease, and the lane is due when that lease would have run
+   * out. False: no entry has this id, or it is an action.
+   */
+  replayEntry(id: string): Promise<boolean>
+  /**
+   * One small batch: deletes rows that are past their retention, and ends the entries that nobody handled in that time:
+   * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
+   */
+  prune(retention: Retention): Promise<Pruned>
+  /** The size of the store, for health and metrics. A read older than `maxStaleMs` confirms no answer. */
+  counts(maxStaleMs?: number): Promise<StoreCounts>
+  /**
+   * Why the last write or sync failed, or that writes take longer than `inTimeMs`, in a sentence. Null once a write of
+   * all that a delivery writes took less; the caller asks again until then.
+   */
+  problem(inTimeMs?: number): Promise<string | null>
+
+  /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
+  subscribe(listener: (hint: Hint) => void): () => void
+}
+
+/** Each number is counted up to `COUNTED_UP_TO`. */
+export interface StoreCounts extends EntryCounts, SubscriptionCounts {}
+
+/**
+ * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of this business was finished; null: of any
+ * business. `superseded`: its record, or whether it is gone, has changed, or its data was erased, so an answer from
+ * before must not be used again.
+ */
+export type Hint =
+  | { kind: 'requested'; businessUid: string | null }
+  | { kind: 'journal' }
+  | { kind: 'decided'; businessUid: string | null; superseded: boolean }

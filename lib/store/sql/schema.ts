@@ -1,0 +1,120 @@
+import type { Cause, EntryKind, EntryStatus, Subscription, Urgency } from '../port/store.js'
+
+// The rows of each table, in both engines; `migrations.ts` has the SQL that creates them. Times are milliseconds since
+// 1970, in the store's time of dates. The end of a lease is in its time of leases. Columns marked JSON hold JSON text.
+
+/** A subscription: the record as last read, and the work of reading it again. docs/states.md has its states. */
+export interface SubscriptionsTable {
+  subscription_uid: string
+  business_uid: string
+  /** Another business that a request named for the subscription. */
+  candidate_business_uid: string | null
+  purchasable_uid: string | null
+  /** The record as last applied (JSON). */
+  record: string | null
+  /** 0: a read has found a record. 1: none has yet. */
+  unread: 0 | 1
+  state: string | null
+  gone: Subscription['gone']
+  read_at: number | null
+  /** The number of refresh requests. A read is owed while it is above `settled_generation`. */
+  generation: number
+  /** The generation that the last conclusive read had seen. */
+  settled_generation: number
+  requested_at: number | null
+  /** The time of the oldest refresh request that the platform has not answered. */
+  owed_since: number | null
+  /** When the next read is due; while leased, when the lease runs out. Null: given up. */
+  refresh_at: number | null
+  /** The end of the pause after the last read. A request makes the row due no earlier. */
+  not_before: number | null
+  urgency: Urgency
+  /** Why the next read is made: the place of the cause in `CAUSES`. */
+  cause: number
+  /** 1: the platform may lag behind its event, so early reads follow. */
+  verifying: 0 | 1
+  lease_token: string | null
+  /** 1: a lease ran out without a finish, so it is read alone until a read is written. */
+  suspect: 0 | 1
+  /** Reads alone that began and were not written, the one under way included. */
+  lapses: number
+  failure: string | null
+  /** What the reader remembers between tries (JSON). */
+  progress: string | null
+  /** The latest date that the platform gave an install or uninstall. */
+  install_at: number | null
+  /** When the last one without a date arrived, by the wall clock of the process that received it. */
+  install_arrived_at: number | null
+  /** When the store learned of the newest of them, if it is an uninstall. */
+  uninstalled_at: number | null
+  /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
+  failing_since: number | null
+  /** When the present streak of found records began: if no read has failed before, `created_at`. Null while reads fail. */
+  served_since: number | null
+  /** When the store learned of the first `update` whose change no found record has shown yet. */
+  update_at: number | null
+  /** When the store learned of an event whose own record shows an end, since the last found record. */
+  end_at: number | null
+  /** 1: never read, and every request so far was quiet. */
+  quiet_until_read: 0 | 1
+  created_at: number
+}
+
+/** An event, a change, a delivery that was not recognised, or an action. docs/states.md has its states. */
+export interface JournalTable {
+  seq: number
+  id: string
+  kind: EntryKind
+  name: string
+  topic: string
+  key: string
+  business_uid: string | null
+  subscription_uid: string | null
+  status: EntryStatus
+  /** Tries that have ended. */
+  attempts: number
+  error: string | null
+  received_at: number
+  /** When the next try of a pending entry is due; null before its first try. */
+  due_at: number | null
+  /** When the last try ended, an event was set aside, or a change ended unhandled; else null. */
+  settled_at: number | null
+  /** Of a change: why the subscription was read. */
+  cause: Cause | null
+  /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
+  secret: string | null
+  /** JSON; null when recognised */
+  issues: string | null
+  /** JSON */
+  payload: string
+}
+
+/** A key that has pending entries. Its head is the pending entry with the lowest `seq`. docs/states.md has its states. */
+export interface LanesTable {
+  key: string
+  /** The topic of the head. */
+  topic: string
+  /** When the head is due; while leased, when the lease runs out. */
+  due_at: number
+  lease_token: string | null
+  /** 1: a lease ran out without a finish, so its head is handled alone until its result is written. */
+  suspect: 0 | 1
+  /** Tries of the head alone that began and were not written, the one under way included. */
+  lapses: number
+}
+
+/** A topic that some process has, or once had, handlers for. docs/states.md has its states. */
+export interface HandlersTable {
+  topic: string
+  /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */
+  seen_at: number
+}
+
+/** The app that the store belongs to: one row, with the id 1. */
+export interface StoreOwnerTable {
+  id: number
+  fingerprint: string | null
+  /** 1: a subscription of this app has been read, so another app is refused. */
+  has_read: number
+  /** Written only to find out whether writing works. */
+}

@@ -1,0 +1,131 @@
+import { HOUR, MINUTE } from '../../base/clock.js'
+import { REFUSALS } from '../../base/errors.js'
+import type { SubscriptionCounts } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { FAILING, SERVED } from './other-businesses.js'
+
+export type BusinessCounts = Pick<
+  SubscriptionCounts,
+  | 'active'
+  | 'refused'
+  | 'hidden'
+  | 'withoutToken'
+  | 'leaving'
+  | 'refusedLately'
+  | 'servedMeanwhile'
+  | 'stale'
+  | 'confirmed'
+>
+
+type RefusedCounts = Pick<BusinessCounts, 'refused' | 'hidden' | 'withoutToken' | 'leaving' | 'stale'>
+
+/** The end of a business that announced it is awaited for this long: then the conclusion is held back. */
+const END_AWAITED_MS = 2 * HOUR
+/** A record that is missing for less than this may be the end of one business, which is awaited too. */
+const MISSING_AWAITED_MS = 2 * MINUTE
+/** An outage shows in the reads of this time, before most of a thousand businesses are read again. */
+const LATELY_MS = 10 * MINUTE
+/** Of the subscriptions that were never read, anybody with the delivery secret adds some, so only the newest count. */
+const NEVER_READ = 1_000
+
+/**
+ * How many businesses the platform serves, how many it refuses, and how many answers are stale: each count reads a bounded
+ * part of an index.
+ */
+export async function businessCounts(
+  engine: Pick<Engine, 'now'>,
+  db: Connection,
+  { countedUpTo, normalUpTo, maxStaleMs }: { countedUpTo: number; normalUpTo: number; maxStaleMs: number },
+): Promise<BusinessCounts> {
+  const since = (ms: number) => sql`failing_since >= ${engine.now()} - ${sql.lit(ms)}`
+  const isAnnounced = sql`uninstalled_at is not null or end_at is not null or update_at is not null`
+  const isAwaited = sql`((${isAnnounced}) and ${since(END_AWAITED_MS)})
+    or (failure = 'platform_record_missing' and ${since(MISSING_AWAITED_MS)})`
+  const confirmedSince = sql`${engine.now()} - ${maxStaleMs}`
+  const refused = await count(
+    db,
+    sql`select business_uid, failure, case when ${isAwaited} then 1 else 0 end as is_leaving,
+        case when read_at < ${confirmedSince} then 1 else 0 end as is_stale
+      from subscriptions where ${FAILING} limit ${countedUpTo}`,
+  )
+  const active = (await served(db, Math.max(normalUpTo, refused.refused))) + refused.refused
+  if (active === 0) return await ofNeverRead(db)
+  const stale = (await served(db, countedUpTo, sql`and read_at < ${confirmedSince}`)) + refused.stale
+  const confirmed =
+    stale === 0
+      ? 0
+      : (await served(db, normalUpTo, sql`and read_at >= ${confirmedSince}`)) +
+        refused.refused -
+        refused.stale
+  const lately = sql`select business_uid, failing_since from subscriptions
+    where ${FAILING} and ${since(LATELY_MS)} and case when ${isAwaited} then 1 else 0 end = 0 limit ${countedUpTo}`
+  return { ...refused, active, stale, confirmed, ...(await sinceTheFirst(db, lately, normalUpTo)) }
+}
+
+/** How many businesses the platform shows. `andWhen`: a condition on `read_at`. */
+async function served(db: Connection, upTo: number, andWhen = sql``): Promise<number> {
+  const [found] = await sql<{ count: number }>`
+    select count(distinct business_uid) as count from (
+      select business_uid from subscriptions where ${SERVED} ${andWhen} limit ${upTo}
+    ) as served`.execute(db)
+  return Number(found?.count)
+}
+
+/** How many of these businesses there are, and how many others the platform has shown since the first of them failed. */
+async function sinceTheFirst(
+  db: Connection,
+  refused: Sql,
+  upTo: number,
+): Promise<Pick<BusinessCounts, 'refusedLately' | 'servedMeanwhile'>> {
+  const [found] = await sql<{ count: number; first: number | null }>`
+    select count(distinct business_uid) as count, min(failing_since) as first from (${refused}) as refused`.execute(
+    db,
+  )
+  const { count, first } = found as { count: number; first: number | null }
+  if (first === null) return { refusedLately: 0, servedMeanwhile: 0 }
+  const servedMeanwhile = await served(db, Math.max(upTo, Number(count)), sql`and read_at >= ${first}`)
+  return { refusedLately: Number(count), servedMeanwhile }
+}
+
+/** Before the first customer: whether the platform refuses whatever events have named. */
+async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
+  const answered = sql`select business_uid, failure, 0 as is_leaving, 0 as is_stale from (
+      select business_uid, failure, unread from subscriptions
+      where unread > 0 and (failure is not null or refresh_at is null)
+      order by requested_at desc limit ${sql.lit(NEVER_READ)}
+    ) as newest
+    where unread = 1 and failure in (${sql.join(REFUSALS.map((code) => sql.lit(code)))})`
+  const { refused: active, hidden, ...counts } = await count(db, answered)
+  // The platform shows no subscription to whoever asks for one that does not exist: that is no refusal.
+  return {
+    ...{ ...counts, active, refused: active - hidden, hidden: 0 },
+    ...{ refusedLately: 0, servedMeanwhile: 0, confirmed: 0 },
+  }
+}
+
+async function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
+  const found = await sql<Record<keyof RefusedCounts, number>>`
+    select
+      count(*) as refused,
+      coalesce(sum(is_hidden), 0) as hidden,
+      coalesce(sum(without_token), 0) as ${sql.ref('withoutToken')},
+      coalesce(sum(is_leaving), 0) as leaving,
+      coalesce(sum(is_stale), 0) as stale
+    from (
+      select business_uid,
+        min(case when failure = 'platform_record_missing' then 1 else 0 end) as is_hidden,
+        max(case when failure = 'token_refused' then 1 else 0 end) as without_token,
+        min(is_leaving) as is_leaving,
+        min(is_stale) as is_stale
+      from (${rows}) as answered group by business_uid
+    ) as businesses`.execute(db)
+  const { refused, hidden, withoutToken, leaving, stale } = found[0] as (typeof found)[0]
+  return {
+    refused: Number(refused),
+    hidden: Number(hidden),
+    withoutToken: Number(withoutToken),
+    leaving: Number(leaving),
+    stale: Number(stale),
+  }
+}

@@ -1,0 +1,257 @@
+import { nextTurn } from '../../base/waiting.js'
+import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgency } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { Subscriptions } from './subscriptions.js'
+
+/** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
+const WINDOW = 16
+/** The most transactions of one claim, each of which puts off a batch of rows that cannot be read now. */
+const MAX_ROUNDS = 200
+
+/**
+ * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
+ * busy. When rows of busy businesses fill that number, the claim puts them off, each once, so that the rows behind them
+ * come first.
+ *
+ * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
+ * neither a purchase that follows them nor one that came before them.
+ */
+export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptions, 'lease'>) {
+  const putOff = createPutOff(engine)
+  let isNewestNext = false
+  /** Whether the last claim leased a row. */
+  let wasDue = false
+
+  /** `isPutOff`: rows were put off, so a repeated claim may find the rows behind them. */
+  async function claimOnce(
+    trx: Connection,
+    options: ClaimReads,
+  ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
+    const { limit, except, urgencies } = options
+    const size = WINDOW + limit + except.length
+    const rows = await dueRowsOf(engine, trx, urgencies, size)
+    if (rows.length === 0) return { claims: [], isPutOff: false }
+    const busy = new Set(except)
+    const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
+    const picked = pickRows(stacks, busy, options)
+    const claims = await subscriptions.lease(
+      trx,
+      picked.map(({ uid }) => uid),
+      options.leaseMs,
+    )
+    let isPutOff = false
+    if (picked.length < limit) {
+      for (const stack of stacks) {
+        // Fewer rows than `size` are all that are due.
+        const seen = rows.filter((row) => row.urgency === stack.urgency && row.is_newest === 0).length
+        if (stack.rows.length === 0 && seen === size && (await putOff(trx, stack.urgency, busy)))
+          isPutOff = true
+      }
+    }
+    return { claims, isPutOff }
+  }
+
+  /** The rows of a class as a stack: the next one is last. */
+  function stackOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
+    const ofClass = rows.filter((row) => row.urgency === urgency)
+    if (urgency !== URGENCY.eventOfUnread) return ofClass.reverse()
+    const ends = [0, 1].map((isNewest) => ofClass.filter((row) => row.is_newest === isNewest))
+    if (isNewestNext) ends.reverse()
+    isNewestNext = !isNewestNext
+    const [first = [], second = []] = ends
+    // A row may come from both ends. The second time its business is busy, so it is skipped.
+    return first.flatMap((row, i) => [row, ...second.slice(i, i + 1)]).reverse()
+  }
+
+  async function claim(
+    { read, write }: Pick<Engine, 'read' | 'write'>,
+    options: ClaimReads,
+  ): Promise<ReadClaim[]> {
+    const { limit, except, urgencies, choose = ([first]) => first } = options
+    // Deliveries cause many claims that find nothing: a read first, so that those write nothing. After a claim that
+    // leased a row, more are most likely due. On PostgreSQL a transaction that only reads takes as long.
+    if (engine.isLocal && !wasDue && !(await read((db) => isDue(engine, db, urgencies)))) return []
+    wasDue = false
+    const claims: ReadClaim[] = []
+    for (let round = 0; round < MAX_ROUNDS && claims.length < limit; round++) {
+      const before = claims.map(({ urgency }) => urgency)
+      const left = {
+        ...options,
+        limit: limit - claims.length,
+        except: [...except, ...claims.map((claim) => claim.subscription.businessUid)],
+        choose: (due: readonly Urgency[], taken: readonly Urgency[]) => choose(due, [...before, ...taken]),
+      }
+      try {
+        const found = await write((trx) => claimOnce(trx, left))
+        claims.push(...found.claims)
+        if (!found.isPutOff) break
+      } catch (error) {
+        // The rows leased so far must be read. The next claim reports the error if it persists.
+        if (claims.length === 0) throw error
+        break
+      }
+      await nextTurn()
+    }
+    wasDue = claims.length > 0
+    return claims
+  }
+
+  return { claim }
+}
+
+/** The due rows of one class; the next one is last. */
+interface Stack {
+  urgency: Urgency
+  rows: DueRow[]
+}
+
+/** Takes up to `limit` rows from the stacks, no two of one business. `busy` gets the businesses of these rows. */
+function pickRows(
+  stacks: readonly Stack[],
+  busy: Set<string>,
+  { limit, choose = ([first]) => first }: Pick<ClaimReads, 'limit' | 'choose'>,
+): DueRow[] {
+  const picked: DueRow[] = []
+  const taken: Urgency[] = []
+  while (picked.length < limit) {
+    for (const { rows } of stacks)
+      while (rows.length > 0 && busy.has((rows.at(-1) as DueRow).business)) rows.pop()
+    const due = stacks.filter(({ rows }) => rows.length > 0)
+    const urgency = choose(
+      due.map((stack) => stack.urgency),
+      taken,
+    )
+    const row = due.find((stack) => stack.urgency === urgency)?.rows.pop()
+    if (!row) break
+    busy.add(row.business)
+    picked.push(row)
+    taken.push(row.urgency)
+  }
+  return picked
+}
+
+/** Whose lease did not run out, and no earlier one: `suspect-reads.ts` leases the others. */
+const IS_UNSUSPECTED = sql`suspect = 0 and lease_token is null`
+
+/** The columns of a due row that decide whether it is leased. */
+export interface DueRow {
+  uid: string
+  business: string
+  urgency: Urgency
+  is_newest: number
+}
+
+/** The due rows of a class, the longest due first: a range of the index `subscriptions_due`, which ends at its limit. */
+export function dueReads(engine: Engine, urgency: Urgency, limit: number, more: Sql = sql``) {
+  return sql`
+    select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
+    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
+    order by refresh_at limit ${limit}`
+}
+
+/**
+ * One statement reads all classes, and JavaScript picks among the rows: with a statement for each class and the pick in
+ * SQL, SQLite was 3 × slower. On PostgreSQL the rows are locked, so that concurrent claims read different ones.
+ */
+export async function dueRowsOf(
+  engine: Engine,
+  trx: Connection,
+  urgencies: readonly Urgency[],
+  size: number,
+) {
+  const classes = urgencies.map(
+    (urgency) =>
+      sql`select * from (${dueReads(engine, urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
+  )
+  if (urgencies.includes(URGENCY.eventOfUnread))
+    classes.push(sql`select * from (
+      select subscription_uid as uid, business_uid as business, urgency, 1 as is_newest from subscriptions
+      where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
+      order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
+  if (classes.length === 0) return []
+  const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
+  return rows
+}
+
+/** Whether any row of these classes is due. */
+export async function isDue(
+  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
+  db: Connection,
+  urgencies: readonly Urgency[],
+): Promise<boolean> {
+  const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
+  const rows = await sql`
+    select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED} limit 1`.execute(
+    db,
+  )
+  return rows.length > 0
+}
+
+/** The rows of busy businesses that one transaction puts off. */
+const PUT_OFF_AT_ONCE = 128
+/** A business is read one row at a time, so its rows are put off by one step each. A row that is due too early is put off again. */
+const PUT_OFF_STEP_MS = 20
+
+/** Puts off due rows of busy businesses, so that the rows behind them come first. */
+export function createPutOff(engine: Engine) {
+  const { clock } = engine
+  /** The monotonic time until which the rows of a business have been put off. */
+  const putOffUntil = new Map<string, number>()
+
+  /** Puts off one batch. False when it finds none. */
+  return async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
+    const rows = await sql<DueRow & { token: string | null }>`${dueReads(
+      engine,
+      urgency,
+      PUT_OFF_AT_ONCE + busy.size,
+      sql`, lease_token as token`,
+    )} ${engine.skipLocked}`.execute(trx)
+    // The time of a leased row is the end of its lease, so it stays.
+    const late = rows.filter(({ business, token }) => busy.has(business) && token === null)
+    if (late.length === 0) return false
+    const now = clock.monotonic()
+    for (const [business, until] of putOffUntil) if (until < now) putOffUntil.delete(business)
+    const json = late.map(({ uid, business }) => {
+      const until = Math.max(putOffUntil.get(business) ?? 0, now) + PUT_OFF_STEP_MS
+      putOffUntil.set(business, until)
+      return { uid, ms: Math.ceil(until - now) }
+    })
+    const put = await sql`
+      update subscriptions set refresh_at = ${engine.now()} + late.ms
+      from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
+      where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= ${engine.now()}
+      returning subscription_uid`.execute(trx)
+    return put.length > 0
+  }
+}
+
+/** A requested read that has been due for this long is behind others. */
+const BEHIND_MS = 250
+/** Forged subscriptions may name any business. Those that were read come first, then the newest. */
+const MAX_AT_ONCE = 100
+
+/** Whether a requested read waits behind others, so that `readFirst` would help the visitor who waits for it. */
+export function isBehindOthers(subscriptions: readonly Subscription[], now: number): boolean {
+  return subscriptions.some(
+    ({ pending, failure, refreshAt }) =>
+      pending && failure === null && refreshAt !== null && now - refreshAt >= BEHIND_MS,
+  )
+}
+
+/**
+ * Makes the due reads of a business that were requested the longest due ones of their classes, so that they are next.
+ * Only the app names businesses here, so a sender who forges events cannot.
+ */
+export function createReadFirst(engine: Engine) {
+  return async (trx: Connection, businessUid: string): Promise<void> => {
+    // The time of a leased row is the end of its lease, so it stays.
+    await sql`
+      update subscriptions set refresh_at = 0 where subscription_uid in (
+        select subscription_uid from subscriptions
+        where business_uid = ${businessUid} and generation > settled_generation and lease_token is null
+          and refresh_at > 0 and refresh_at <= ${engine.now()}
+        order by unread, created_at desc limit ${sql.lit(MAX_AT_ONCE)} ${engine.skipLocked}
+      )`.execute(trx)
+  }
+}

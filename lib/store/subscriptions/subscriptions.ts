@@ -1,0 +1,182 @@
+import type { SubscriptionRecord } from '../../base/record.js'
+import { newLeaseToken } from '../lanes/leases.js'
+import {
+  CAUSES,
+  type Cause,
+  type Leased,
+  type ReadClaim,
+  type StoredSubscription,
+  type Subscription,
+} from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import type { SubscriptionsTable } from '../sql/schema.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { StoreTime } from '../sql/store-time.js'
+import { prepare, run } from '../sql/writes.js'
+
+export type Subscriptions = ReturnType<typeof createSubscriptions>
+
+/** The most subscriptions of one business that a decision takes into account, and that a request reads. */
+export const MAX_OF_BUSINESS = 1_000
+
+/**
+ * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `request-refresh.ts` has the
+ * requests, `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
+ */
+export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
+  const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
+
+  /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
+  const rowsOf = prepare(engine, { business: 'text' }, ({ each, of }) =>
+    each(sql`
+      select subscriptions.*, ${of('now')} as store_now from subscriptions
+      where business_uid = ${of('business')}
+      order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`),
+  )
+
+  /** The subscriptions of each of these businesses, oldest first. */
+  async function ofBusinesses(db: Connection, businessUids: readonly string[]) {
+    const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
+    if (byUid.size === 0) return new Map<string, Subscription[]>()
+    const businesses = [...byUid.keys()].map((business) => ({ business }))
+    const rows = await run<TimedRow>(engine, db, rowsOf(businesses))
+    for (const row of rows) byUid.get(row.business_uid)?.push(row)
+    return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
+  }
+
+  return {
+    asStored,
+    ofBusinesses,
+
+    async ofBusiness(db: Connection, businessUid: string): Promise<Subscription[]> {
+      const found = await ofBusinesses(db, [businessUid])
+      return found.get(businessUid) ?? []
+    },
+
+    async named(db: Connection, subscriptionUids: readonly string[]): Promise<Subscription[]> {
+      const rows = await sql<TimedRow>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
+      return rows.map(asSubscription)
+    },
+
+    /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
+    async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
+      if (uids.length === 0) return []
+      const rows = await sql<LeasedRow>`
+        update subscriptions set
+          lease_token = ${newLeaseToken()},
+          refresh_at = ${engine.leaseNow()} + ${leaseMs}
+        where ${engine.isOneOf('subscription_uid', uids)}
+        returning ${leasedRow(engine)}`.execute(trx)
+      const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
+      return uids.flatMap((uid) => {
+        const row = byUid.get(uid)
+        return row ? asClaim(row) : []
+      })
+    },
+
+    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
+      const rows = await sql`
+        update subscriptions set refresh_at = ${engine.leaseNow()} + ${leaseMs}
+        where subscription_uid = ${id} and lease_token = ${leaseToken}
+        returning subscription_uid`.execute(trx)
+      return rows.length > 0
+    },
+  }
+}
+
+function sorted(rows: TimedRow[]): TimedRow[] {
+  return rows.sort(
+    (a, b) => a.created_at - b.created_at || (a.subscription_uid < b.subscription_uid ? -1 : 1),
+  )
+}
+
+/** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
+export type TimedRow = SubscriptionsTable & { store_now: number }
+
+/** A row that was just leased. */
+export type LeasedRow = TimedRow & { lease_now: number; business_update_at: number | null }
+
+const BUSINESS_UPDATE_AT = sql`case when failing_since is not null then (
+  select max(of_business.update_at) from subscriptions as of_business
+  where of_business.business_uid = subscriptions.business_uid and of_business.unread = 0
+    and of_business.update_at >= subscriptions.read_at
+) end`
+
+/** What a statement that leases rows returns: each is a `LeasedRow`. */
+export function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
+  return sql`*, ${BUSINESS_UPDATE_AT} as business_update_at, ${now()} as store_now, ${leaseNow()} as lease_now`
+}
+
+/** Turns rows of `subscriptions` into what the port returns. */
+export function createSubscriptionRows(offsetOf: StoreTime) {
+  /** Converts the times of a row to the caller's wall clock. */
+  function ownTime(row: TimedRow) {
+    const aheadMs = offsetOf(row.store_now)
+    return <T extends number | null>(time: T): T => (time === null ? time : ((time + aheadMs) as T))
+  }
+
+  function asSubscription(row: TimedRow): Subscription {
+    const own = ownTime(row)
+    return {
+      subscriptionUid: row.subscription_uid,
+      businessUid: row.business_uid,
+      purchasableUid: row.purchasable_uid,
+      record: row.record === null ? null : (JSON.parse(row.record) as SubscriptionRecord),
+      state: row.state,
+      gone: row.gone,
+      readAt: own(row.read_at),
+      requestedAt: own(row.requested_at),
+      owedSince: own(row.owed_since),
+      generation: row.generation,
+      settledGeneration: row.settled_generation,
+      pending: row.generation > row.settled_generation,
+      verifying: row.verifying === 1,
+      failure: row.failure,
+      // The end of a lease is in another time: see `is-due.ts`.
+      refreshAt: own(
+        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, Number(row.store_now)),
+      ),
+      quiet: row.quiet_until_read === 1,
+    }
+  }
+
+  /** A row with everything but its lease. */
+  function asStored(row: TimedRow): StoredSubscription {
+    const own = ownTime(row)
+    return {
+      ...asSubscription(row),
+      candidateBusinessUid: row.candidate_business_uid,
+      installAt: row.install_at,
+      uninstalledAt: own(row.uninstalled_at),
+      createdAt: own(row.created_at),
+    }
+  }
+
+  function asClaim(row: LeasedRow): ReadClaim {
+    const own = ownTime(row)
+    return {
+      id: row.subscription_uid,
+      leaseToken: row.lease_token as string,
+      subscription: asSubscription(row),
+      urgency: row.urgency,
+      cause: CAUSES[row.cause] as Cause,
+      generation: row.generation,
+      settledGeneration: row.settled_generation,
+      candidateBusinessUid: row.candidate_business_uid,
+      lapses: row.lapses,
+      uninstalledAt: own(row.uninstalled_at),
+      failingSince: own(row.failing_since),
+      updateAt: own(row.update_at),
+      businessUpdateAt: own(row.business_update_at),
+      endAt: own(row.end_at),
+      createdAt: own(row.created_at),
+      progress: row.progress,
+      claimedAt: Number(row.store_now),
+      leaseTimeBehindMs: Number(row.store_now) - Number(row.lease_now),
+    }
+  }
+
+  return { asSubscription, asStored, asClaim }
+}

@@ -1,0 +1,180 @@
+import { nextTurn } from '../../base/waiting.js'
+import type { Transactions } from '../life-cycle.js'
+import {
+  CAUSES,
+  COUNTED_UP_TO,
+  MAX_LAPSES,
+  type Retention,
+  type StoredSubscription,
+  type SubscriptionCounts,
+  type SubscriptionFilter,
+  URGENCY,
+} from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import type { SubscriptionsTable } from '../sql/schema.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { type BusinessCounts, businessCounts } from './business-counts.js'
+import type { Subscriptions } from './subscriptions.js'
+
+/** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
+const MAX_NEVER_READ = 100_000
+
+/** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
+const NORMAL_UP_TO = 1_000
+
+/** Counts and prunes the table `subscriptions`, each along an index and up to a limit. */
+export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
+  return {
+    /**
+     * Deletes subscriptions that were never read: those given up whose retention has ended; and the
+     * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
+     * not fill the table. A real subscription returns with its next event.
+     */
+    async prune(trx: Connection, retention: Retention): Promise<number> {
+      const unconfirmed = sql`unread > 0 and (failure is not null or refresh_at is null)`
+      const tooMany = await sql<{ cutoff: number }>`
+        select requested_at as cutoff from subscriptions where ${unconfirmed}
+        order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
+      const rows = await sql`
+        delete from subscriptions where subscription_uid in (
+          select subscription_uid from subscriptions where ${unconfirmed}
+            and requested_at <= ${tooMany[0]?.cutoff ?? -1} and lease_token is null
+          order by requested_at limit 500
+        )
+        -- Repeated for the row as it is when locked: a request may have come meanwhile.
+        and ${sql.still(sql`${unconfirmed} and lease_token is null`)}
+        returning subscription_uid`.execute(trx)
+      return rows.length + (await pruneOld(trx, retention))
+    },
+
+    async counts(db: Connection, maxStaleMs = Number.MAX_SAFE_INTEGER): Promise<SubscriptionCounts> {
+      const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
+      const upTo = (rows: Sql, most = countedUpTo, among = sql`subscriptions`) =>
+        sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
+      const owed = sql`owed_since is not null and refresh_at is not null`
+      const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
+      const givenUp = sql`refresh_at is null`
+      const rows = await sql<
+        Record<Exclude<keyof SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>, number | null>
+      >`
+        select
+          ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
+          ${upTo(owed, countedUpTo, byOwed)} as requested,
+          ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
+          ${upTo(givenUp)} as ${sql.ref('givenUp')},
+          ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
+          ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.execute(
+        db,
+      )
+      const { oldestRequestMs, ...counts } = rows[0] as (typeof rows)[0]
+      const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
+      const age = oldestRequestMs === null ? null : Math.max(0, Number(oldestRequestMs))
+      return {
+        ...(numbers as Record<keyof typeof counts, number>),
+        oldestRequestMs: age,
+        oldestOverdueMs: await oldestOverdueMs(db),
+        ...(await businessCounts(engine, db, { countedUpTo, normalUpTo, maxStaleMs })),
+      }
+    },
+  }
+
+  /** The first row of each class of the index `subscriptions_due`. */
+  async function oldestOverdueMs(db: Connection): Promise<number | null> {
+    const first = Object.values(URGENCY).map(
+      (urgency) => sql`(select min(refresh_at) from subscriptions
+        where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
+    )
+    const rows = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(due) as age from (${sql.join(
+        first.map((due) => sql`select ${due} as due`),
+        ' union all ',
+      )}) as first`.execute(db)
+    const age = rows[0]?.age
+    return age === null || age === undefined || Number(age) < 0 ? null : Number(age)
+  }
+
+  async function pruneOld(trx: Connection, { deadMs }: Retention): Promise<number> {
+    const rows = await sql`
+      delete from subscriptions where subscription_uid in (
+        select subscription_uid from subscriptions
+        where refresh_at is null and unread = 1 and requested_at < ${engine.now()} - ${deadMs}
+        order by requested_at limit 500
+      ) and ${sql.still(sql`refresh_at is null and unread = 1`)}
+      returning subscription_uid`.execute(trx)
+    return rows.length
+  }
+}
+
+/** Lists subscriptions for people, a page of an index at a time. */
+export function createSubscriptionList(
+  engine: Engine,
+  read: Engine['read'],
+  { asStored }: Pick<Subscriptions, 'asStored'>,
+) {
+  return async function listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]> {
+    const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
+    const conditions = [sql`subscription_uid > ${after}`]
+    if (subscriptionUid !== undefined) conditions.push(sql`subscription_uid = ${subscriptionUid}`)
+    if (businessUid !== undefined) conditions.push(sql`business_uid = ${businessUid}`)
+    if (candidateBusinessUid !== undefined)
+      conditions.push(sql`candidate_business_uid = ${candidateBusinessUid}`)
+    const rows = await read((db) =>
+      sql<SubscriptionsTable & { store_now: number }>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${sql.join(conditions, ' and ')} order by subscription_uid limit ${limit}`.execute(db),
+    )
+    return rows.map(asStored)
+  }
+}
+
+/** The rows of one transaction: on SQLite the event loop waits for it. */
+const BATCH = 200
+/** Few reads need not wait for each other. */
+const EACH_MS = 250
+/** What these reads find is no sign that events do not come: the restored database has lost those of the meantime. */
+const IMPORT = sql.lit(CAUSES.indexOf('import'))
+
+const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
+
+/**
+ * Makes every read due within a time, as a regular read, at random times so that the platform is not flooded. Few reads
+ * are due sooner: `EACH_MS` for each. A read that is due earlier, or whose subscription is read now, stays as it is. Subscriptions that were given up before they were
+ * ever read are left out: anybody can have named them.
+ */
+export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
+  const countKnown = () =>
+    read(async (db) => {
+      const [row] = await sql<{ known: number }>`
+        select count(*) as known from subscriptions where ${IS_KNOWN}`.execute(db)
+      return Number(row?.known)
+    })
+
+  return async function refreshAll(withinMs: number): Promise<number> {
+    const spreadMs = Math.min(withinMs, EACH_MS * (await countKnown()))
+    let count = 0
+    let after: string | undefined = ''
+    while (after !== undefined) {
+      const uids: string[] = await write(async (trx) => {
+        const rows = await sql<{ uid: string }>`
+          select subscription_uid as uid from subscriptions
+          where subscription_uid > ${after} and lease_token is null and ${IS_KNOWN}
+          order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+        const json = rows.map(({ uid }) => ({ uid, ms: Math.floor(Math.random() * spreadMs) }))
+        const due = sql`${engine.now()} + late.ms`
+        await sql`
+          update subscriptions set
+            refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
+            urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
+              else ${sql.lit(URGENCY.reconcile)} end,
+            cause = case when cause < ${IMPORT} then cause else ${IMPORT} end
+          from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
+          where subscription_uid = late.uid`.execute(trx)
+        return rows.map(({ uid }) => uid)
+      })
+      count += uids.length
+      after = uids.length === BATCH ? uids.at(-1) : undefined
+      await nextTurn()
+    }
+    return count
+  }
+}

@@ -1,0 +1,209 @@
+import { LRUCache } from 'lru-cache'
+import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
+import { orAborted } from '../../base/waiting.js'
+import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
+import { isRetryable } from '../leases/lease.js'
+import { createHandlerCall } from './call-handler.js'
+import type { AnyHandler, Handlers } from './handlers.js'
+
+/** One failed try of one handler. */
+export interface HandlerFailure {
+  id: string
+  kind: EntryKind
+  name: string
+  businessUid: string | null
+  subscriptionUid: string | null
+  /** 1 at the first try. */
+  attempt: number
+  /** The error of the handler or of making its payload, or a `MarketplaceError` `handler_timeout`. */
+  error: unknown
+  /** The pause before the next try, in ms; null: this was the last try, and the entry is dead. */
+  retryInMs: number | null
+}
+
+/** The payload of an entry, or why it cannot be made now. */
+export type Prepared = { payload: unknown } | { error: unknown }
+
+/**
+ * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
+ * when the end is written, so that a listener finds the entry dead and can replay it.
+ */
+export type Handled = EntryEnd['result'] & { isUntried?: true; report?: () => void }
+
+/**
+ * Calls the handlers of an entry concurrently. When one fails, only the failed ones are called again by this process;
+ * after a restart, all of them.
+ */
+export function createHandlerCalls(options: {
+  handlers: Handlers
+  /** The payload for a handler, from the journal entry: a value or a promise. Handlers get it frozen. */
+  payloadOf(entry: Entry): unknown
+  marketplace: () => unknown
+  timeoutMs: number
+  /** Pauses between tries. After the last one the entry is dead until it is replayed. */
+  retryDelaysMs: readonly number[]
+  /** An entry that is older than this no longer waits for its payload. */
+  retentionMs: number
+  clock: Clock
+  /** Runs around each call of a handler, and returns its result. */
+  around?(entry: Entry, call: () => unknown): unknown
+  /** `label.handler` is the topic of the handler and its number in this process. */
+  onHandlerError?(failure: HandlerFailure, label: { handler: string; errorClass: string }): void
+}) {
+  const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
+  const one = createHandlerCall(options)
+  const putOffs = createPutOffs(options)
+  /** The handlers of an entry that have succeeded while others failed, by entry id. */
+  const succeeded = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
+
+  function report(entry: Entry, handler: AnyHandler, error: unknown, retryInMs: number | null) {
+    const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
+    onHandlerError(
+      { id, kind, name, businessUid, subscriptionUid, attempt, error, retryInMs },
+      { handler: handlers.labelOf(handler), errorClass: classOf(error) },
+    )
+  }
+
+  /** The result of a try in which these handlers failed. */
+  function failed(entry: Entry, failures: readonly { handler: AnyHandler; error: unknown }[]): Handled {
+    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
+    const reportAll = () => {
+      for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
+    }
+    const error = textOf(failures[0]?.error)
+    if (retryInMs === null) {
+      succeeded.delete(entry.id)
+      return { kind: 'dead', error, report: reportAll }
+    }
+    reportAll()
+    return { kind: 'retry', inMs: retryInMs, error }
+  }
+
+  /** An outage of the store or of the platform uses up no tries of an entry. */
+  function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown): Handled {
+    if (isRetryable(error)) {
+      const inMs = putOffs.pauseMs(entry)
+      const end = { error: textOf(error), isUntried: true } as const
+      return inMs === null ? { kind: 'dead', ...end } : { kind: 'retry', inMs, ...end }
+    }
+    return failed(
+      entry,
+      registered.map((handler) => ({ handler, error })),
+    )
+  }
+
+  return {
+    busyKeys: one.busyKeys,
+    rest: one.rest,
+
+    /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
+    prepare(entry: Entry, lost: AbortSignal): Prepared | Promise<Prepared> {
+      const asPrepared = (payload: unknown): Prepared => ({ payload: deepFreeze(payload) })
+      try {
+        const made = payloadOf(entry)
+        if (!(made instanceof Promise)) return asPrepared(made)
+        return orAborted(made, lost).then(asPrepared, (error: unknown) => ({ error }))
+      } catch (error) {
+        return { error }
+      }
+    },
+
+    /**
+     * The result of the entry. Undefined: the entry stays as it is, because it has no handler any more, or because its
+     * handlers were interrupted. Closing is not a failure of a handler and does not count as a try.
+     */
+    async call(entry: Entry, prepared: Prepared, lost: AbortSignal): Promise<Handled | undefined> {
+      const registered = handlers.for(entry)
+      if (registered.length === 0) return undefined
+      if ('error' in prepared) return withoutPayload(entry, registered, prepared.error)
+      putOffs.ended(entry)
+      const { payload } = prepared
+      // The first try, also of a replay, calls all handlers.
+      const done = (entry.attempt > 1 && succeeded.get(entry.id)) || new Set<AnyHandler>()
+      const left = registered.filter((handler) => !done.has(handler))
+      const outcomes = await Promise.allSettled(
+        left.map(async (handler) => {
+          await one.call(handler, payload, entry, lost)
+          done.add(handler)
+        }),
+      )
+      const failures = outcomes.flatMap((outcome, i) =>
+        outcome.status === 'rejected' ? [{ handler: left[i] as AnyHandler, error: outcome.reason }] : [],
+      )
+      if (failures.length === 0) {
+        succeeded.delete(entry.id)
+        return { kind: 'done' }
+      }
+      succeeded.set(entry.id, done)
+      if (lost.aborted) return undefined
+      return failed(entry, failures)
+    },
+  }
+}
+
+/** A thrown value as text of at most 500 characters. */
+function textOf(reason: unknown): string {
+  try {
+    return (reason instanceof Error ? `${reason.name}: ${reason.message}` : String(reason)).slice(0, 500)
+  } catch {
+    return 'a thrown value that cannot be converted to text'
+  }
+}
+
+/** The name of the class of a thrown value, for a warning that is emitted once for each. */
+function classOf(reason: unknown): string {
+  try {
+    return reason instanceof Error ? String(reason.constructor.name).slice(0, 100) : typeof reason
+  } catch {
+    return 'unknown'
+  }
+}
+
+/** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
+function deepFreeze<T>(value: T): T {
+  const rest: unknown[] = [value]
+  while (rest.length > 0) {
+    const next = rest.pop()
+    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue
+    Object.freeze(next)
+    rest.push(...Object.values(next))
+  }
+  return value
+}
+
+/** `settled()` waits for what is due within a second, and most answers are known by then. */
+const LEAST_MS = SECOND
+const MOST_MS = MINUTE
+/** Between two entries that are put off: in an outage of the platform that lasts for days there may be very many. */
+const APART_MS = 5
+/** An entry is old at once after a replay or a long sleep. It still waits so long for an answer. */
+const AT_LEAST_MS = HOUR
+
+/**
+ * The pauses of entries whose payload cannot be made now, because the answer for their business is not known or the store
+ * cannot be read. A pause grows with the time that the entry has waited in this process. The wait ends with the retention.
+ */
+export function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
+  /** When this process first put the entry off, by its id. */
+  const firstAt = new LRUCache<string, number>({ max: 10_000 })
+  let lastUntil = Number.NEGATIVE_INFINITY
+
+  return {
+    /** The pause until the next look, in ms; null: the entry is older than its retention, so it waits no longer. */
+    pauseMs({ id, receivedAt }: Pick<Entry, 'id' | 'receivedAt'>): number | null {
+      const now = clock.monotonic()
+      const first = firstAt.get(id) ?? now
+      firstAt.set(id, first)
+      const waitedMs = now - first
+      if (waitedMs >= AT_LEAST_MS && clock.now() - receivedAt >= retentionMs) {
+        firstAt.delete(id)
+        return null
+      }
+      lastUntil = Math.min(Math.max(now + LEAST_MS, lastUntil + APART_MS), now + MOST_MS)
+      return Math.min(MOST_MS, Math.max(lastUntil - now, waitedMs / 4))
+    },
+    ended({ id }: Pick<Entry, 'id'>) {
+      firstAt.delete(id)
+    },
+  }
+}

@@ -1,0 +1,161 @@
+import { type Clock, SECOND } from '../../base/clock.js'
+import { createSlices } from '../../base/slices.js'
+import {
+  type DeadEntry,
+  type Entry,
+  type EntryEnd,
+  type LaneClaim,
+  MAX_LAPSES,
+  type Store,
+  type Topic,
+} from '../../store/port/store.js'
+import { createLeaseLoop, type LeaseLoop, type RunInSlot } from '../leases/lease-loop.js'
+import { createHandlerCalls, type Handled } from './call-handlers.js'
+import { createLaneFinishes, createLaneResults } from './results.js'
+
+/**
+ * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
+ * as many the garbage collector, which copies what is claimed, stops the event loop for twice as long.
+ */
+const ENTRY_LIMIT = 128
+/**
+ * The most lanes of one claim. Half of `ENTRY_LIMIT`, so that each lane may hand out two: that shows whether lanes are
+ * deep.
+ */
+const MAX_LANES = ENTRY_LIMIT / 2
+/** How long a lane may hold its slot, so that others come next. */
+const HOLD_MS = SECOND
+
+type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
+
+/**
+ * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
+ * At most `concurrency` lanes have handlers running. If handlers return at once, more lanes are leased ahead.
+ */
+export function createDispatcher(
+  options: HandlerCallsOptions & {
+    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane'>
+    /** The topics whose entries may be claimed now. By default all that have handlers. */
+    topics?(): Topic[]
+    concurrency: number
+    leaseMs: number
+    renewEveryMs: number
+    pollMs: number
+    clock: Clock
+    onHandled?(entry: Entry, result: EntryEnd['result']): void
+    /** Called for an entry that became dead without a failed try. */
+    onDead(entry: DeadEntry): void
+    onError(error: unknown): void
+  },
+) {
+  const { store, handlers, concurrency, leaseMs, clock } = options
+  const { topics: claimable = handlers.topics } = options
+  const { onHandled = () => {}, onDead } = options
+  const calls = createHandlerCalls(options)
+  const finishes = createLaneFinishes({ store, clock })
+  const slices = createSlices(clock)
+  /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
+  const doubted = new WeakSet<LaneClaim>()
+  /**
+   * Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. With 100 entries in each
+   * lane a backlog on SQLite is worked off 1.4 to 1.6 × faster than with always `MAX_LANES`.
+   */
+  let lanesAtOnce = MAX_LANES
+
+  const loop: LeaseLoop<LaneClaim> = createLeaseLoop<LaneClaim>({
+    ...options,
+    renew: (lane) => store.renewLane(lane, leaseMs),
+    run,
+    giveBack: (lane, { signal }) => resultsOf(lane, signal).complete(),
+    claim,
+  })
+
+  async function claim(free: number) {
+    const topics = claimable()
+    if (topics.length === 0) return { items: [], isAll: true }
+    // A claim takes about 2 ms of SQLite, as a batch of finishes does.
+    await slices.yieldIfOver()
+    const limit = Math.min(lanesAtOnce, free)
+    const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
+    const items = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
+    const handedOut = items.reduce((sum, { entries }) => sum + entries.length, 0)
+    // Lanes are deep if their entries have nearly reached the limit.
+    const areDeep = handedOut > ENTRY_LIMIT * 0.75
+    lanesAtOnce = areDeep
+      ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
+      : Math.min(MAX_LANES, lanesAtOnce * 2)
+    return { items, isAll: items.length < limit && !areDeep }
+  }
+
+  const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
+    createLaneResults({ lane, finishes, lost, onWritten: note })
+
+  async function run(lane: LaneClaim, { signal: lost, isHeld, leaveSlot }: RunInSlot) {
+    const results = resultsOf(lane, lost)
+    const beganAt = clock.monotonic()
+    try {
+      for (const entry of lane.entries) {
+        await slices.yieldIfOver()
+        // Before the payload: making it calls a function of the app too, `entitledWhen`.
+        if (lane.lapses >= MAX_LAPSES) {
+          results.add(entry, endedTheProcess(lane.lapses))
+          break
+        }
+        let prepared = calls.prepare(entry, lost)
+        // An event needs no look into the store, and so no promise.
+        if (prepared instanceof Promise) prepared = await prepared
+        let isConfirmed = true
+        // A commit that casts doubt on the lease may also have changed the answer in the payload.
+        while (isConfirmed && doubted.delete(lane)) {
+          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
+          if (isConfirmed) prepared = await calls.prepare(entry, lost)
+        }
+        // After these waits, each of which may outlast the lease.
+        if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
+        if (clock.monotonic() - beganAt > HOLD_MS) break
+        const result = await calls.call(entry, prepared, lost)
+        if (!result) break
+        results.add(entry, result)
+        if (result.kind === 'retry') break
+        results.writeSoon()
+      }
+    } finally {
+      leaveSlot()
+    }
+    await results.complete()
+  }
+
+  function note({ entry, result }: { entry: Entry; result: Handled }) {
+    if (result.kind === 'retry') loop.wake(result.inMs)
+    if (result.kind === 'retry' && result.isUntried) return
+    onHandled(entry, result)
+    if (result.kind !== 'dead') return
+    if (result.report) return result.report()
+    const { id, kind, name, businessUid, subscriptionUid, attempt: attempts } = entry
+    onDead({ id, kind, name, businessUid, subscriptionUid, attempts, error: result.error })
+  }
+
+  return {
+    ...loop,
+    /** The keys of handlers that have not settled, whatever became of their leases. */
+    busyKeys: calls.busyKeys,
+    async close(graceMs: number) {
+      await loop.close(graceMs)
+      calls.rest()
+    },
+    /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
+    doubt(business: string | null) {
+      for (const lane of loop.items())
+        if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
+          doubted.add(lane)
+    },
+  }
+}
+
+function endedTheProcess(times: number): Handled {
+  return {
+    kind: 'dead',
+    isUntried: true,
+    error: `it was handled ${times} times alone, and each time the process ended or froze before its handler returned`,
+  }
+}

@@ -1,0 +1,62 @@
+import { MarketplaceError } from '../../base/errors.js'
+import type { Entry, Store, Subscription } from '../../store/port/store.js'
+import type { PurchaseChange, StoredChange } from '../reading/purchase-change.js'
+
+/** A delivery that is not a known event, as `onUnrecognised` gets it. */
+export interface UnrecognisedDelivery {
+  id: string
+  /** The envelope as the platform sent it. */
+  envelope: unknown
+  /** Why it was not recognised, one sentence each. They never contain its values. */
+  issues: string[]
+  /** ISO 8601, UTC. */
+  receivedAt: string
+}
+
+/**
+ * Turns journal entries into the payloads of handlers. `isEntitledNow` looks into the store: that of a change is a promise,
+ * and rejects when the store cannot be read or the answer is not known.
+ */
+export function createPayloads(
+  classify: (envelope: unknown) => { recognised: true; name: string; data: unknown } | { recognised: false },
+  isEntitledNow: (businessUid: string) => Promise<boolean>,
+) {
+  async function withAnswer(change: StoredChange): Promise<PurchaseChange> {
+    return { ...change, entitled: await isEntitledNow(change.business_uid) }
+  }
+
+  return function payloadOf({ id, kind, name, payload, issues, receivedAt: receivedMs }: Entry): unknown {
+    const value: unknown = JSON.parse(payload)
+    if (kind === 'change') return withAnswer(value as StoredChange)
+    const receivedAt = new Date(receivedMs).toISOString()
+    if (kind === 'unrecognised') return { id, envelope: value, issues: issues ?? [], receivedAt }
+    // Classified again, so that `data` is not stored twice. If the definitions have changed, the entry keeps its name.
+    const { entity_name, event_type, data } = value as {
+      entity_name: unknown
+      event_type: unknown
+      data: unknown
+    }
+    const classified = classify(value)
+    const understood = classified.recognised && classified.name === name ? classified.data : data
+    return { id, name, entity_name, event_type, data: understood, receivedAt }
+  }
+}
+
+/**
+ * Returns `isEntitledNow(businessUid)`: the answer from the store, never one from memory. Rejects with
+ * `entitlement_unknown` while the answer is not known, and when the store rejects.
+ */
+export function createPresentAnswer({
+  store,
+  answerOf,
+}: {
+  store: Pick<Store, 'subscriptionsOf'>
+  answerOf(subscriptions: readonly Subscription[]): { entitled: boolean; known: boolean; meaning: string }
+}): (businessUid: string) => Promise<boolean> {
+  return async function isEntitledNow(businessUid) {
+    const { entitled, known, meaning } = answerOf(await store.subscriptionsOf(businessUid))
+    if (known) return entitled
+    const message = `Cannot tell whether the business is entitled: ${meaning}`
+    throw new MarketplaceError('entitlement_unknown', message)
+  }
+}

@@ -1,0 +1,117 @@
+import { createBatches } from '../../base/batches.js'
+import type { Clock } from '../../base/clock.js'
+import type { Entry, LaneClaim, LaneFinish, Store } from '../../store/port/store.js'
+import { isRetryable, writeWhileLeased } from '../leases/lease.js'
+import type { Handled } from './call-handlers.js'
+
+interface HandledEntry {
+  entry: Entry
+  result: Handled
+}
+
+/** The results of one leased lane, until they are written. */
+export function createLaneResults(options: {
+  lane: LaneClaim
+  finishes: ReturnType<typeof createLaneFinishes>
+  lost: AbortSignal
+  onWritten(handled: HandledEntry): void
+}) {
+  const { lane, finishes, lost, onWritten } = options
+  const unwritten: HandledEntry[] = []
+  let isHeld = true
+  /** No further result follows, so the next write ends the lease. */
+  let isComplete = false
+  /** A write has ended the lease. */
+  let isReleased = false
+  let writing: Promise<unknown> | undefined
+
+  async function write() {
+    let written: HandledEntry[] = []
+    isHeld = await finishes.write(() => {
+      written = unwritten.splice(0)
+      isReleased = isComplete
+      const results = written.map(({ entry: { id, attempt }, result: { report: _, ...result } }) => ({
+        id,
+        attempt,
+        result,
+      }))
+      const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
+      return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
+    }, lost)
+    if (isHeld) written.forEach(onWritten)
+  }
+
+  return {
+    /** False when a write has found that the lease is lost. */
+    isHeld: () => isHeld,
+    add(entry: Entry, result: Handled) {
+      unwritten.push({ entry: result.isUntried ? { ...entry, attempt: entry.attempt - 1 } : entry, result })
+    },
+    /** Writes while the next entry is handled, so that little is repeated if the process ends. */
+    writeSoon() {
+      writing ??= write().finally(() => {
+        writing = undefined
+      })
+      writing.catch(() => {})
+    },
+    /** Writes the rest, and ends the lease. */
+    async complete() {
+      isComplete = true
+      await writing
+      if (isHeld && !isReleased) await write()
+    },
+  }
+}
+
+/** Entries in one transaction. SQLite takes about 2 ms if each is of another lane. */
+const BATCH = 64
+/** Their payloads, apart from the last finish: SQLite writes the whole row of an entry again. */
+const BATCH_BYTES = 1024 * 1024
+
+/**
+ * Writes the results of entries, many lanes in one transaction. A short outage of the database must not cost a whole
+ * lease, so a failed write is tried again while its lane is leased.
+ */
+export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>; clock: Clock }) {
+  const { store, clock } = options
+
+  const batches = createBatches<() => SizedFinish, boolean>({
+    take() {
+      let [entries, bytes] = [0, 0]
+      return (finishOf) => {
+        if (entries >= BATCH || bytes >= BATCH_BYTES) return false
+        const { finish, bytes: more } = finishOf()
+        entries += Math.max(1, finish.results.length)
+        bytes += more
+        return true
+      }
+    },
+    async write(batch) {
+      const finishes = batch.map((finishOf) => finishOf().finish)
+      const held = new Set(await store.finishLanes(finishes))
+      return finishes.map(({ id }) => held.has(id))
+    },
+    split: (error) => !isRetryable(error),
+  })
+
+  return {
+    /**
+     * Writes the finish that `take` returns, called just before the write, so that later results share the transaction.
+     * Resolves with whether the lease was still held. Rejects if it was lost before the write succeeded.
+     */
+    write(take: () => SizedFinish, lost: AbortSignal): Promise<boolean> {
+      let taken: SizedFinish | undefined
+      const finishOf = () => {
+        taken ??= take()
+        return taken
+      }
+      return writeWhileLeased(() => batches.add(finishOf), lost, clock)
+    },
+  }
+}
+
+/** A finish, and the length of the payloads of its entries. */
+interface SizedFinish {
+  finish: LaneFinish
+  bytes: number
+}

@@ -1,0 +1,106 @@
+import { type Clock, SECOND } from '../../base/clock.js'
+import type { LaneClaim, ReadClaim, Store, SuspectKind, Topic } from '../../store/port/store.js'
+
+/** For about this long suspects run one after another, before other work continues. */
+const TURN_MS = SECOND
+/** The least time of other work between two turns. */
+const REST_MS = 10
+
+/** A loop that can be made to run one item alone. */
+interface Alone<Item> {
+  hold(): Promise<void>
+  resume(): void
+  runAlone(item: Item, heldUntil: number): Promise<void>
+}
+
+/**
+ * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
+ * held, and no suspect of the other kind runs. So if the process ends, the store knows which one it was.
+ *
+ * | state | entered | left |
+ * |---|---|---|
+ * | resting | `start()`, without a rest; a turn ends, for as long as it took, so a suspect that hangs takes at most half of the time; for `pollMs` if no suspect was due, or the store failed | the timer: turn. `close()`: closed |
+ * | turn | the rest ends. The loop of the next suspect is held until its work has ended, then the suspect runs | no suspect is due, `TURN_MS` have passed, or the store fails: resting, and the loops resume. `close()`: closed, after the suspect |
+ * | closed | `close()` | never |
+ */
+export function createSuspectTurns(options: {
+  store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
+  topics(): Topic[]
+  lanes: Alone<LaneClaim> & { busyKeys(): string[] }
+  reads: Alone<ReadClaim> & { isPaused(): boolean }
+  leaseMs: number
+  pollMs: number
+  clock: Clock
+  onError(error: unknown): void
+}) {
+  const { store, topics, lanes, reads, leaseMs, pollMs, clock, onError } = options
+  const loops = { lane: lanes, read: reads }
+  let state: 'new' | 'started' | 'closed' = 'new'
+  let held: SuspectKind | undefined
+  let timer: unknown
+
+  const isClosed = () => state === 'closed'
+
+  async function turn() {
+    const beganAt = clock.monotonic()
+    let isWorkedOn = false
+    try {
+      do {
+        const suspect = await next()
+        if (suspect === null || isClosed()) break
+        isWorkedOn = true
+        await hold(suspect)
+        if (isClosed() || !(await runOne(suspect))) break
+      } while (clock.monotonic() - beganAt < TURN_MS)
+    } catch (error) {
+      isWorkedOn = false
+      onError(error)
+    }
+    resume()
+    if (isClosed()) return
+    const restMs = isWorkedOn ? Math.max(REST_MS, clock.monotonic() - beganAt) : pollMs
+    timer = clock.setTimeout(turn, restMs)
+  }
+
+  function next(): Promise<SuspectKind | null> {
+    const kinds: readonly SuspectKind[] = reads.isPaused() ? ['lane'] : ['lane', 'read']
+    return store.dueSuspect({ kinds, topics: topics(), exceptKeys: lanes.busyKeys() })
+  }
+
+  async function hold(kind: SuspectKind) {
+    if (held === kind) return
+    resume()
+    held = kind
+    await loops[kind].hold()
+  }
+
+  function resume() {
+    if (held) loops[held].resume()
+    held = undefined
+  }
+
+  /** False: another process was faster, or the suspect was put off. */
+  async function runOne(kind: SuspectKind): Promise<boolean> {
+    const heldUntil = clock.monotonic() + leaseMs
+    if (kind === 'read') {
+      const claim = await store.claimSuspectRead({ leaseMs })
+      if (claim) await reads.runAlone(claim, heldUntil)
+      return claim !== undefined
+    }
+    const claim = await store.claimSuspectLane({ leaseMs, topics: topics(), exceptKeys: lanes.busyKeys() })
+    if (claim) await lanes.runAlone(claim, heldUntil)
+    return claim !== undefined
+  }
+
+  return {
+    start() {
+      if (state !== 'new') return
+      state = 'started'
+      void turn()
+    },
+    close() {
+      state = 'closed'
+      clock.clearTimeout(timer)
+    },
+  }
+}

@@ -1,0 +1,90 @@
+import type { Clock } from '../../base/clock.js'
+import type { SubscriptionRecord } from '../../base/record.js'
+import type { ReadResult } from '../../platform/read-result.js'
+import type { ReadClaim, Store } from '../../store/port/store.js'
+import { writeWhileLeased } from '../leases/lease.js'
+import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
+import { concludeRead } from './conclude-read.js'
+import { isAnswer } from './end-evidence.js'
+import { type Conclusion, ownerIn, readFacts, untouched } from './facts.js'
+import type { createReadOutcomes } from './outcomes.js'
+import { changeOf } from './purchase-change.js'
+import type { createReadPause } from './read-pause.js'
+
+export interface ReadingOptions {
+  store: Pick<Store, 'finishRead' | 'otherBusinesses' | 'readOthers'>
+  read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
+  stateOf(record: SubscriptionRecord): string
+  reconcileEveryMs: number
+  /** See `ConcludeEnvironment`. */
+  maxStaleMs: number
+  /** How long callers wait for the first read of a new subscription. */
+  waitMs: number
+  clock: Clock
+  random?: () => number
+  /** Called after every read that was written. */
+  onRead?(claim: ReadClaim, result: ReadResult, conclusion: Conclusion): void
+}
+
+/** One leased read from start to finish: reads the subscription, concludes, and writes the conclusion. */
+export function createRefreshSubscription(
+  options: ReadingOptions & {
+    outcomes: ReturnType<typeof createReadOutcomes>
+    pause: ReturnType<typeof createReadPause>
+  },
+) {
+  const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes, pause } = options
+  const { clock, random = Math.random, onRead = () => {} } = options
+  const checkEnd = createEndCheck(store)
+
+  /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
+  async function readFor(claim: ReadClaim, signal: AbortSignal) {
+    const { subscriptionUid, businessUid } = claim.subscription
+    const result = await read({ subscriptionUid, businessUid, signal })
+    outcomes.note(businessUid, result)
+    if (signal.aborted || !isAnswer(result)) return { result }
+    const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
+    if (candidate === null || candidate === businessUid) return { result }
+    // Only a record that names this very business counts: the client discards any other.
+    const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
+    return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
+  }
+
+  /** Makes the subscription due again at once. Without the lease this changes nothing. */
+  async function giveBack(claim: ReadClaim) {
+    await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
+  }
+
+  return {
+    giveBack,
+
+    /** Calls `onWriting` once the platform has answered. Undefined: no conclusion was written. */
+    async refresh(
+      claim: ReadClaim,
+      signal: AbortSignal,
+      onWriting: () => void,
+    ): Promise<Conclusion | undefined> {
+      const { result, ofCandidate } = await readFor(claim, signal)
+      if (signal.aborted) {
+        await giveBack(claim)
+        return undefined
+      }
+      pause.after(result)
+      const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
+      const facts = readFacts(claim, result, env)
+      const belief = await checkEnd(facts)
+      const conclusion = concludeRead(claim, result, { ...env, belief })
+      const { moves, ...finish } = conclusion
+      const written = {
+        ...finish,
+        changes: moves.map((move) => changeOf(claim, move, finish, clock)),
+      }
+      const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
+      onWriting()
+      if (!(await isHeld)) return undefined
+      onRead(claim, result, conclusion)
+      if (result.kind === 'found' && hasFailed(facts)) await readOthersAgain(store, claim)
+      return conclusion
+    },
+  }
+}

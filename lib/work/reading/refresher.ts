@@ -1,0 +1,98 @@
+import { type Clock, SECOND } from '../../base/clock.js'
+import type { HealthProblem } from '../../base/health.js'
+import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../../store/port/store.js'
+import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
+import { createReadOutcomes } from './outcomes.js'
+import { createReadClasses } from './read-classes.js'
+import { createReadPause } from './read-pause.js'
+import { createRefreshSubscription, type ReadingOptions } from './refresh-subscription.js'
+
+/**
+ * Keeps the subscriptions of the store equal to those of the platform. Level-triggered: an event only makes a
+ * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
+ *
+ * All reads share one loop, whose slots `read-classes.ts` distributes. It never reads two subscriptions of one business
+ * at once.
+ */
+export function createRefresher(
+  options: ReadingOptions & {
+    store: Pick<Store, 'claimReads' | 'finishRead' | 'renewRead' | 'otherBusinesses' | 'readOthers'>
+    /** Whether reads of the business wait for its token. A slow token endpoint must not delay businesses with a token. */
+    isWaitingForToken(businessUid: string): boolean
+    concurrency: number
+    leaseMs: number
+    renewEveryMs: number
+    pollMs: number
+    clock: Clock
+    onError(error: unknown): void
+  },
+) {
+  const { store, isWaitingForToken, leaseMs, clock } = options
+  const outcomes = createReadOutcomes({ clock })
+  const pause = createReadPause(clock)
+  const classes = createReadClasses({ isWaitingForToken })
+  const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes, pause })
+  let requestedAt = Number.NEGATIVE_INFINITY
+  let closing = false
+
+  const loop: LeaseLoop<ReadClaim> = createLeaseLoop<ReadClaim>({
+    ...options,
+    // Forged subscriptions, which were never read, must not fill the queue for tokens ahead of customers.
+    isWaiting: (claim) =>
+      claim.urgency === URGENCY.event && isWaitingForToken(claim.subscription.businessUid),
+    hasPlace: classes.hasPlace,
+    async claim(limit, others) {
+      if (pause.isOn()) return { items: [], isAll: true }
+      const items = await store.claimReads({
+        limit,
+        leaseMs,
+        except: loop.items().map(({ subscription }) => subscription.businessUid),
+        urgencies: classes.all,
+        choose: classes.chooser(others, others.length + limit),
+      })
+      items.forEach(classes.leased)
+      return { items, isAll: items.length < limit }
+    },
+    // A read that was leased ahead does not begin after the answer to another one has paused all reads.
+    run: (claim, lease) => (pause.isOn() ? giveBack(claim) : read(claim, lease.signal, lease.leaveSlot)),
+    giveBack,
+    renew: (claim) => store.renewRead(claim, leaseMs),
+  })
+
+  async function read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
+    const pauseBeganAt = clock.monotonic() - MIN_READ_INTERVAL_MS
+    const conclusion = await refresh(claim, signal, onWriting)
+    if (!conclusion) return
+    const { nextInMs } = conclusion
+    // The request may be for this subscription, and is then due after its next pause.
+    if (requestedAt >= pauseBeganAt) wake(MIN_READ_INTERVAL_MS)
+    if (nextInMs !== null && nextInMs < 30 * SECOND) wake(nextInMs)
+  }
+
+  function wake(inMs?: number) {
+    if (!closing) loop.wake(inMs)
+  }
+
+  return {
+    start() {
+      loop.start()
+    },
+    /** A read was requested: it is due now, or after the pause that follows the last read of its subscription. */
+    requested() {
+      requestedAt = clock.monotonic()
+      wake()
+      wake(MIN_READ_INTERVAL_MS)
+    },
+    async close(graceMs: number) {
+      closing = true
+      await loop.close(graceMs)
+    },
+    lookedAt: loop.lookedAt,
+    isPaused: pause.isOn,
+    refusal: outcomes.refusal,
+    hold: loop.hold,
+    resume: loop.resume,
+    runAlone: loop.runAlone,
+    problems: (): HealthProblem[] => [...pause.problems(), ...outcomes.problems()],
+  }
+}

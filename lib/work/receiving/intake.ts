@@ -1,0 +1,164 @@
+import type { Clock } from '../../base/clock.js'
+import type { Envelope, Receipt } from '../../base/envelope.js'
+import { newId } from '../../base/ids.js'
+import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
+import type { Subject } from '../../events/subject.js'
+import {
+  type Announcement,
+  businessKey,
+  type NewEvent,
+  type Store,
+  subscriptionKey,
+} from '../../store/port/store.js'
+import { createOtherItems } from './other-items.js'
+import { createRefusedShapes } from './refused-shapes.js'
+import { createRequestedReads, type NamedItem } from './requested-reads.js'
+
+type Classified =
+  | { recognised: true; name: string; data: unknown; subject: Subject }
+  | { recognised: false; isKnownEvent: boolean; issues: string[] }
+
+/** Classifies envelopes and writes each as a journal entry, with the read it requests. */
+export function createIntake(options: {
+  classify(envelope: unknown): Classified
+  store: Pick<Store, 'accept'>
+  /** The app's own items. When empty, every subscription named by a notice counts as the app's. */
+  purchasableUids: readonly string[]
+  /** The app's unique names. When empty, every install and uninstall counts as the app's. */
+  codeNames: readonly string[]
+  /** Whether the app may be used by this record; undefined if the app's own rule cannot decide. */
+  isAccess(record: SubscriptionRecord): boolean | undefined
+  clock: Clock
+  /** The fingerprint of each delivery secret, by its index. */
+  secrets?: readonly string[]
+  /** Called for each accepted event, with the item of a notice if `purchasableUids` are set. */
+  onAccepted?(event: NewEvent, item: NamedItem | undefined): void
+}) {
+  const { classify, store, purchasableUids, codeNames, isAccess, clock } = options
+  const { secrets = [], onAccepted = () => {} } = options
+  const reads = createRequestedReads({ purchasableUids, codeNames })
+  const otherItems = createOtherItems(purchasableUids, clock)
+  const refusedShapes = createRefusedShapes(clock)
+
+  /** `secretIndex`: the place of the delivery secret in the list. */
+  function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
+    const secret = secrets[secretIndex] ?? null
+    const entries = envelopes.map((envelope) => asEntry(envelope, secret))
+    return store.accept(entries.map(({ event }) => event)).then(() => {
+      for (const [i, { event, named, isKnownEvent }] of entries.entries()) {
+        if (named !== undefined) otherItems.note(named)
+        refusedShapes.note(envelopes[i]?.value, isKnownEvent, event.kind === 'unrecognised')
+        onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
+      }
+      return entries.map(({ event: { id, issues } }) => ({ id, issues }))
+    })
+  }
+
+  return {
+    accept,
+    otherItems,
+    problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
+  }
+
+  function asEntry(envelope: Envelope, secret: string | null): Entry {
+    const id = newId(clock.now())
+    const classified = classify(envelope.value)
+    if (!classified.recognised)
+      return {
+        event: { ...unrecognised(id, envelope, classified.issues), secret },
+        named: undefined,
+        isKnownEvent: classified.isKnownEvent,
+      }
+    const { subject } = classified
+    const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
+    return {
+      event: { ...recognised(id, envelope, classified), secret },
+      named: isNotice ? subject.purchasable_uid : undefined,
+      isKnownEvent: true,
+    }
+  }
+
+  function unrecognised(id: string, { value, text }: Envelope, issues: string[]): NewEvent {
+    return {
+      id,
+      kind: 'unrecognised',
+      name: '',
+      key: id,
+      businessUid: null,
+      subscriptionUid: null,
+      payload: text ?? textOf(value) ?? '"nested too deeply to be stored"',
+      issues,
+      refresh: null,
+    }
+  }
+
+  function recognised(
+    id: string,
+    { value, text }: Envelope,
+    { name, data, subject }: Extract<Classified, { recognised: true }>,
+  ): NewEvent {
+    const { subscription_uid: subscriptionUid, business_uid: businessUid } = subject
+    return {
+      id,
+      kind: 'event',
+      name,
+      key: subscriptionUid ? subscriptionKey(subscriptionUid) : businessUid ? businessKey(businessUid) : id,
+      businessUid,
+      subscriptionUid,
+      payload: text ?? textOf(value) ?? JSON.stringify(plainValuesOf(value)),
+      issues: null,
+      refresh: reads.requestedBy(subject, announcedBy(name, data, isAccess)),
+    }
+  }
+}
+
+interface Entry {
+  event: NewEvent
+  /** The item of a notice, null if it names none; undefined if the event is not a notice. */
+  named: string | null | undefined
+  isKnownEvent: boolean
+}
+
+/** JSON, or undefined for a value that is nested too deeply (`JSON.stringify` fails at some thousand levels). */
+function textOf(value: unknown): string | undefined {
+  try {
+    return JSON.stringify(value)
+  } catch {
+    return undefined
+  }
+}
+
+/** An envelope with only the plain values of its data: enough to identify the event and its subject. */
+function plainValuesOf(value: unknown): unknown {
+  const { entity_name, event_type, data } = value as {
+    entity_name: unknown
+    event_type: unknown
+    data: object
+  }
+  const plain = Object.entries(data ?? {}).filter(([, field]) => PLAIN.includes(typeof field))
+  return { entity_name, event_type, data: Object.fromEntries(plain) }
+}
+
+const PLAIN: readonly string[] = ['string', 'number', 'boolean']
+
+/**
+ * What a purchase event says of its subscription; undefined for every other event. Anybody with the delivery secret can
+ * send it, so it never decides alone: see `end-evidence.ts`.
+ */
+export function announcedBy(
+  name: string,
+  data: unknown,
+  isAccess: (record: SubscriptionRecord) => boolean | undefined,
+): Announcement | undefined {
+  if (!NAMES.has(name)) return undefined
+  const record = parseRecord(data)
+  const access = record && isAccess(record)
+  if (access !== undefined) return access ? 'access' : 'end'
+  return name === 'purchasable_subscription/create' ? undefined : 'update'
+}
+
+const NAMES = new Set([
+  'purchasable_subscription/create',
+  'purchasable_subscription/updated',
+  'purchasable_subscription/update',
+])

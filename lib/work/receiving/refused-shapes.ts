@@ -1,0 +1,85 @@
+import { type Clock, DAY } from '../../base/clock.js'
+import { type HealthProblem, problemOf } from '../../base/health.js'
+
+/** Of so many last deliveries… */
+const JUDGED = 10
+/** …so many that are not understood are most of them. */
+const MOST = 6
+/** So many in a row that are understood end the problem, so it does not come and go while some are. */
+const ENOUGH = 3
+/** Deliveries of other events are ordinary beside known ones, of which an app may get one a day. */
+const OTHERS_ALONE_MS = DAY
+/** The doctor sends it to test the address. */
+const PROBE = 'marketplace-webhooks'
+const ALL = ''
+
+/**
+ * Detects that deliveries are stored and not understood: no handler is called for them, and no subscription is read.
+ *
+ * - Most of the last ten deliveries of an event that the app knows, or of all, are not understood: the data has another
+ *   shape, or there is no envelope with an `entity_name` and an `event_type`.
+ * - Ten or more in a row are of other events, and none was of a known event for a day, or since the process started.
+ */
+export function createRefusedShapes(clock: Pick<Clock, 'monotonic'>) {
+  /** Whether each of the last deliveries of an event was refused, from the first refused one on. So mostly it is empty. */
+  const lastOf = new Map<string, boolean[]>()
+  const bad = new Set<string>()
+  /** The number of deliveries of other events since the last known one. */
+  let others = 0
+  let knownAt = Number.NEGATIVE_INFINITY
+
+  function add(event: string, isRefused: boolean) {
+    const before = lastOf.get(event)
+    if (!before && !isRefused) return
+    const last = [...(before ?? []), isRefused].slice(-JUDGED)
+    lastOf.set(event, last)
+    if (refusedOf(last) >= MOST) bad.add(event)
+    if (last.length < ENOUGH || refusedOf(last.slice(-ENOUGH)) > 0) return
+    lastOf.delete(event)
+    bad.delete(event)
+  }
+
+  return {
+    /** `isKnownEvent`: whether it names a known event; there are few, so the map stays small. */
+    note(envelope: unknown, isKnownEvent: boolean, isRefused: boolean) {
+      if (isKnownEvent) {
+        others = 0
+        knownAt = clock.monotonic()
+        if (!isRefused && lastOf.size === 0) return
+        const { entity_name, event_type } = envelope as { entity_name: string; event_type: string }
+        add(`${entity_name} ${event_type}`, isRefused)
+        add(ALL, isRefused)
+      } else if (isOtherEvent(envelope)) {
+        if (envelope.entity_name !== PROBE) others++
+      } else {
+        add(ALL, true)
+      }
+    },
+
+    problems(): HealthProblem[] {
+      const areOthersAlone = others >= JUDGED && clock.monotonic() - knownAt >= OTHERS_ALONE_MS
+      const events = [...bad].filter((event) => event !== ALL || bad.size === 1)
+      const parts = [
+        ...events.map((event) => {
+          const last = lastOf.get(event) ?? []
+          const ofEvent = event === ALL ? '' : ` of ${JSON.stringify(event)}`
+          return `${refusedOf(last)} of the last ${last.length} deliveries${ofEvent} do not have the expected shape`
+        }),
+        ...(areOthersAlone
+          ? [`none of the last ${others} deliveries is of an event that the app knows`]
+          : []),
+      ]
+      return parts.length === 0 ? [] : [problemOf('shapes_refused', parts.join(', and '))]
+    },
+  }
+}
+
+function refusedOf(last: readonly boolean[]): number {
+  return last.filter(Boolean).length
+}
+
+/** An envelope as the platform sends it, of an event that the app does not know. */
+function isOtherEvent(envelope: unknown): envelope is { entity_name: string } {
+  const { entity_name, event_type } = (envelope ?? {}) as Record<string, unknown>
+  return typeof entity_name === 'string' && typeof event_type === 'string'
+}
