@@ -1,6 +1,6 @@
 import { type Clock, guardedClock } from './base/clock.js'
 import { storable } from './base/record.js'
-import { answerOf, type DecisionRules } from './entitlement/decide.js'
+import { answerOf, type DecisionRules, isOfOtherApp } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
@@ -239,7 +239,8 @@ export function workerFor(
     reading: {
       read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
       isWaitingForToken: platform.isWaitingForToken,
-      stateOf: (record) => canonicalState(storable(record.purchase_state)),
+      stateOf: (record) =>
+        isOfOtherApp(record.purchasable_uid, rules) ? null : canonicalState(storable(record.purchase_state)),
       concurrency: options.reads.concurrency,
       // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
       reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),

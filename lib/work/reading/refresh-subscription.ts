@@ -14,7 +14,7 @@ import type { createReadPause } from './read-pause.js'
 export interface ReadingOptions {
   store: Pick<Store, 'finishRead' | 'otherBusinesses' | 'readOthers'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
-  stateOf(record: SubscriptionRecord): string
+  stateOf(record: SubscriptionRecord): string | null
   reconcileEveryMs: number
   /** See `ConcludeEnvironment`. */
   maxStaleMs: number
