@@ -122,7 +122,7 @@ export function grantsFor(schema: string, role: string): string {
 }
 
 /** Whether the role of this connection may use all our tables in the schema; true while there are none. */
-export async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
+async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
   // The catalogs are readable for every role. By name, tables are invisible without USAGE on their schema.
   const rights = sql.join(
     ['select', 'insert', 'update', 'delete'].map((right) => sql`has_table_privilege(c.oid, ${right})`),

@@ -38,7 +38,7 @@ export async function finishLanes(
 }
 
 /** Writes the results of entries, for lanes whose lease the caller holds and has locked. */
-export async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
+async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
   const rows = finishes.flatMap(({ id: key, results }) =>
     results.map(({ id, attempt, result }) => ({
       key,
