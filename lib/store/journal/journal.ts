@@ -19,8 +19,8 @@ export interface WrittenChange extends NewChange {
 }
 
 /**
- * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes.ts` and `handled-topics.ts` change
- * them, `prune-journal.ts` deletes entries.
+ * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes/` and `handled-topics.ts` change
+ * them, `prune.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes) {
   const { now } = engine

@@ -1,19 +1,18 @@
 import { isPendingBy } from '../journal/is-handled.js'
-import type { EntryKind, Leased, Topic } from '../port/store.js'
+import { TAKEN_BACK } from '../leases/leases.js'
+import type { EntryKind, Topic } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
 import { isPending } from './heads.js'
 
-/** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
-export const TAKEN_BACK = 'taken back'
 /** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
 export const MAX_HANDED_OUT = 200
 
 /**
  * The table `lanes`: a row for each key that has pending entries. docs/states.md has its states and the order of its locks;
- * `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones, `finish-lanes.ts` finishes them.
+ * `claims.ts` leases lanes, `leases/suspects.ts` the suspect ones, `finishes.ts` finishes them.
  */
 export function createLanes(engine: Engine) {
   const now = engine.now
@@ -87,13 +86,6 @@ export function createLanes(engine: Engine) {
     enter,
     advance,
     takeBack,
-
-    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const rows = await sql`
-        update lanes set due_at = ${engine.leaseNow()} + ${leaseMs}
-        where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
-      return rows.length > 0
-    },
 
     /** Follows a replay: the lane of the entry, which the caller has locked, may have a new head. */
     async replayed(
