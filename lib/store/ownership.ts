@@ -65,7 +65,7 @@ export function createOwnership(
       if (!read || !has('fingerprint')) return
       const [row] = await sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
         select fingerprint, ${sql.ref(read)} as has_read from store_owner where id = 1`.execute(trx)
-      if (row?.fingerprint && row.fingerprint !== given.fingerprint && Number(row.has_read) === 1)
+      if (row?.fingerprint && row.fingerprint !== given.fingerprint && row.has_read === 1)
         throw refused(given)
     },
 

@@ -111,7 +111,7 @@ export function handedOut(
 ): Entry[] {
   const end = rows.findIndex(
     ({ topic, due_at: dueAt, now }, i) =>
-      !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && Number(dueAt) > Number(now)),
+      !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && dueAt > now),
   )
   const ours = rows.slice(0, end < 0 ? rows.length : end)
   return ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))

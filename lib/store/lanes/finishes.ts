@@ -30,7 +30,7 @@ export async function finishLanes(
   const untriedKeys = [...ended].filter((id) => !tried.has(id))
   await lanes.advance(trx, triedKeys, 'all')
   await lanes.advance(trx, untriedKeys, 'untried')
-  const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && Number(lapses) > 0)
+  const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
   const lapsed = stillLeased.map(({ key }) => key)
   if (lapsed.length > 0)
     await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)

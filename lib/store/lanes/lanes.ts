@@ -3,7 +3,7 @@ import { TAKEN_BACK } from '../leases/leases.js'
 import type { EntryKind, Topic } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
 import { isPending } from './heads.js'
 
@@ -17,32 +17,22 @@ export const MAX_HANDED_OUT = 200
 export function createLanes(engine: Engine) {
   const now = engine.now
 
-  const enterNew = prepare(
-    engine,
-    { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
-    ({ insertFirst, of }) => sql`
-      insert into lanes (key, topic, due_at, lapses)
-      ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPendingBy(of('kind'), of('topic')))}
-      on conflict (key) do update set due_at = lanes.due_at`,
-  )
+  const entering = (isPending: (kind: Sql, topic: Sql) => Sql) =>
+    prepare(
+      engine,
+      { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
+      ({ insertFirst, of }) => sql`
+        insert into lanes (key, topic, due_at, lapses)
+        ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPending(of('kind'), of('topic')))}
+        on conflict (key) do update set due_at = lanes.due_at`,
+    )
+  const enterEach = entering(() => sql`1 = 1`)
+  const enterIfPending = entering(isPendingBy)
 
-  /** Locks the lanes of those of these new entries that are pending, and inserts the missing ones, which are due now. */
-  function enterPending(entries: readonly { key: string; topic: Topic; kind: EntryKind }[]): Write {
-    const rows = entries.map(({ key, topic, kind }, at) => ({ key, topic, kind, at }))
-    return enterNew(rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at)))
-  }
-
-  /** Locks these lanes, and inserts the missing ones, which are due now. */
-  async function enter(trx: Connection, heads: readonly { key: string; topic: Topic }[]) {
-    const first = new Map<string, { key: string; topic: Topic }>()
-    for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
-    const rows = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
-    await sql`
-      insert into lanes (key, topic, due_at, lapses)
-      select key, topic, ${now()}, 0
-      from ${engine.rows(JSON.stringify(rows), { key: 'text', topic: 'text' })} as heads where true
-      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
-  }
+  /** Locks the lanes of these entries, and inserts the missing ones, which are due now. */
+  const enter = (entries: readonly NewHead[]): Write => enterEach(inOrder(entries))
+  /** The same for those of these new entries that are pending. */
+  const enterPending = (entries: readonly NewHead[]): Write => enterIfPending(inOrder(entries))
 
   /**
    * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
@@ -101,6 +91,18 @@ export function createLanes(engine: Engine) {
       if (rows.length === 0) await takeBack(trx, [key])
     },
   }
+}
+
+interface NewHead {
+  key: string
+  topic: Topic
+  kind?: EntryKind
+}
+
+/** By key, so that concurrent transactions lock lanes in one order; of one key the first entry comes first. */
+function inOrder(entries: readonly NewHead[]) {
+  const rows = entries.map(({ key, topic, kind = null }, at) => ({ key, topic, kind, at }))
+  return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at))
 }
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -89,7 +89,7 @@ export function createSuspects(engine: Engine) {
           select ${id} from ${table} where ${isMarked(kind)} and ${among}
           order by lapses, ${dueAt} limit 1 ${engine.skipLocked}
         ) returning ${id} as id, lapses`.execute(trx)
-      return begun && { id: begun.id, leaseToken, lapses: Number(begun.lapses) - 1 }
+      return begun && { id: begun.id, leaseToken, lapses: begun.lapses - 1 }
     },
 
     /** Puts off the reads that have run out and ended the process `MAX_LAPSES` times, instead of the next try. */

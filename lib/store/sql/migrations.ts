@@ -147,7 +147,7 @@ function tables(engine: Dialect): Sql[] {
 /** The number of migrations that the database has seen. The table `marketplace_schema` exists. */
 export async function schemaVersion(db: Connection): Promise<number> {
   const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
-  return Number(rows[0]?.version ?? 0)
+  return rows[0]?.version ?? 0
 }
 
 /** Runs the missing migrations in one transaction, while no other process migrates. */

@@ -135,7 +135,7 @@ function createSubscriptionRows(offsetOf: StoreTime) {
       failure: row.failure,
       // The end of a lease is in another time: see `Dialect.leaseNow`.
       refreshAt: own(
-        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, Number(row.store_now)),
+        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, row.store_now),
       ),
       quiet: row.quiet_until_read === 1,
     }
@@ -172,8 +172,8 @@ function createSubscriptionRows(offsetOf: StoreTime) {
       endAt: own(row.end_at),
       createdAt: own(row.created_at),
       progress: row.progress,
-      claimedAt: Number(row.store_now),
-      leaseTimeBehindMs: Number(row.store_now) - Number(row.lease_now),
+      claimedAt: row.store_now,
+      leaseTimeBehindMs: row.store_now - row.lease_now,
     }
   }
 
