@@ -29,3 +29,5 @@ export function createHints(engine: Pick<Engine, 'announce'>) {
     },
   }
 }
+
+export type Hints = ReturnType<typeof createHints>
