@@ -4,7 +4,7 @@ import { SECOND } from './base/clock.js'
 import { requireIdentifier } from './base/record.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
-import { createSecretCheck, createWhichSecret, targetUrl } from './express/delivery-secret.js'
+import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createBackup } from './operations/backup.js'
@@ -43,8 +43,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
-      isSecret: createSecretCheck(deliverySecrets),
-      whichSecret: createWhichSecret(deliverySecrets),
+      indexOfSecret: createSecretSearch(deliverySecrets),
       accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
       verifyDelivery: given.verifyDelivery,
       bodyLimitBytes: options.bodyLimitBytes,

@@ -198,7 +198,7 @@ export function createParts<Custom extends EventDefinitions>(
 }
 
 /** The worker of a marketplace; undefined when the option `worker` is `false`. */
-export function workerFor(
+function workerFor(
   options: ResolvedOptions,
   parts: {
     store: Store

@@ -3,7 +3,7 @@ import { ERROR_CODES } from '../base/errors.js'
 import { errorHeaders, prefersHtml, reply, replyProblem } from './reply.js'
 
 /** Why a visitor gets no access, as far as the visitor may know. */
-export type Denial = keyof typeof SENTENCES
+type Denial = keyof typeof SENTENCES
 
 /**
  * The sentence for a visitor. It names no business, subscription or internal reason: the visitor may be anybody who works

@@ -8,7 +8,7 @@ import { failureIn, ReadFailure, type ReadResult, recordIn } from './read-result
 import { createRegisterWebhook } from './register-webhook.js'
 import { createFetchToken, createTokens } from './tokens.js'
 
-export interface PlatformOptions {
+interface PlatformOptions {
   baseUrl: string
   authUrl: string
   clientId: string
@@ -21,7 +21,7 @@ export interface PlatformOptions {
   clock: Clock
 }
 
-export interface ReadRequest {
+interface ReadRequest {
   subscriptionUid: string
   businessUid: string
   signal?: AbortSignal | undefined

@@ -3,7 +3,7 @@ import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { orAborted, withDeadline } from '../base/waiting.js'
 import { untraced } from '../telemetry/spans.js'
 
-export interface HttpRequest {
+interface HttpRequest {
   method: 'GET' | 'POST'
   url: URL
   headers?: Record<string, string>

@@ -18,7 +18,7 @@ export interface Logger {
 export type LogFields = Record<string, string | number>
 export type LogLevel = keyof Logger
 
-export type Log = (level: LogLevel, fields: LogFields, message: string) => void
+type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
 /** Errors of the logger are dropped: it must not stop the work it reports. */
 export function createLog(logger: Logger | undefined): Log | undefined {

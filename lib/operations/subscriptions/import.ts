@@ -150,7 +150,7 @@ export interface ImportOptions {
 }
 
 /** Throws `argument_invalid` for an unknown option, or one of the wrong type. */
-export function checkedOptions(options: ImportOptions | undefined): ImportOptions {
+function checkedOptions(options: ImportOptions | undefined): ImportOptions {
   const expected: Record<keyof ImportOptions, [form: string, isValid: (value: never) => boolean]> = {
     announce: ['true or false', (value) => typeof value === 'boolean'],
     onProgress: ['a function', (value) => typeof value === 'function'],

@@ -183,7 +183,7 @@ const AT_LEAST_MS = HOUR
  * The pauses of entries whose payload cannot be made now, because the answer for their business is not known or the store
  * cannot be read. A pause grows with the time that the entry has waited in this process. The wait ends with the retention.
  */
-export function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
+function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
   /** When this process first put the entry off, by its id. */
   const firstAt = new LRUCache<string, number>({ max: 10_000 })
   let lastUntil = Number.NEGATIVE_INFINITY

@@ -30,7 +30,7 @@ export interface RunInSlot extends RunningLease {
   leaveSlot(): void
 }
 
-export interface LeaseLoopOptions<Item>
+interface LeaseLoopOptions<Item>
   extends Omit<RunningItemsOptions<Item>, 'run'>,
     Omit<SlotsOptions<Item>, 'clock'> {
   /**
