@@ -25,7 +25,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 ): Marketplace<Custom> {
   const options = readOptions(given)
   const parts = createParts(given, options, () => marketplace)
-  const { registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting } = parts
+  const { registry, store, clock, rules, platform, entitlements, handlers, reporting } = parts
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
 
@@ -61,7 +61,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onAny: (handler) => handlers.onAny(handler as AnyHandler),
     onUnrecognised: handlers.onUnrecognised,
     onPurchaseChange: handlers.onChange,
-    onHandlerError: listeners.onHandlerError,
+    onHandlerError: reporting.onHandlerError,
 
     isEntitled: entitlements.isEntitled,
     explain: entitlements.explain,

@@ -15,7 +15,7 @@ import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
 import { silenceProblems, staleAnswers } from './operations/health/silence.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
-import { createOutcomeListeners, createReporting } from './operations/reports/reporting.js'
+import { createReporting } from './operations/reporting.js'
 import { createIdle } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
@@ -94,7 +94,6 @@ export function createParts<Custom extends EventDefinitions>(
   const replies = createDeliveryReplies(clock)
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
-  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
   const intake = createIntake({
     classify,
@@ -116,7 +115,6 @@ export function createParts<Custom extends EventDefinitions>(
     classify,
     handlers,
     reporting,
-    listeners,
     intake,
     marketplace,
   })
@@ -184,7 +182,6 @@ export function createParts<Custom extends EventDefinitions>(
     platform,
     entitlements,
     handlers,
-    listeners,
     reporting,
     replies,
     problemOfStore,
@@ -210,26 +207,13 @@ function workerFor(
     classify: ReturnType<typeof createClassifier>
     handlers: Handlers
     reporting: ReturnType<typeof createReporting>
-    listeners: ReturnType<typeof createOutcomeListeners>
     intake: Pick<ReturnType<typeof createIntake>, 'otherItems'>
     marketplace(): unknown
   },
 ) {
   const { freshness, internals } = options
   if (!options.worker) return undefined
-  const {
-    store,
-    retention,
-    clock,
-    telemetry,
-    platform,
-    rules,
-    classify,
-    handlers,
-    reporting,
-    listeners,
-    intake,
-  } = parts
+  const { store, retention, clock, telemetry, platform, rules, classify, handlers, reporting, intake } = parts
   return createWorker({
     store,
     leaseMs: internals.leaseMs,
@@ -260,11 +244,8 @@ function workerFor(
       ...options.handlers,
       around: reporting.handling,
       onHandled: reporting.handled,
-      onDead: listeners.died,
-      onHandlerError(failure, label) {
-        reporting.handlerFailed(failure, label)
-        listeners.failed(failure)
-      },
+      onDead: reporting.died,
+      onHandlerError: reporting.handlerFailed,
     },
     onError: telemetry.failure,
   })
