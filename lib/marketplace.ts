@@ -8,7 +8,6 @@ import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createBackup } from './operations/backup.js'
-import { createReadiness } from './operations/health/readiness.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -28,18 +27,6 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { registry, store, clock, rules, platform, entitlements, handlers, reporting } = parts
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
-
-  const { isClosed, whyNotOpen } = parts.lifecycle
-  const readiness = createReadiness({
-    store: {
-      subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
-      problem: parts.problemOfStore,
-    },
-    isClosed,
-    whyNotOpen,
-    problemsOfDeliveries: parts.replies.problems,
-    clock,
-  })
 
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
@@ -103,7 +90,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     settled: whileOpen(parts.idle.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
-    readiness: () => parts.lifecycle.during(readiness()),
+    readiness: parts.readiness,
     start: parts.lifecycle.start,
     close: parts.lifecycle.close,
   }

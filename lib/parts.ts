@@ -13,7 +13,7 @@ import { createGauges } from './operations/health/gauges.js'
 import { createHealthChanges } from './operations/health/health-changes.js'
 import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
-import { silenceProblems, staleAnswers } from './operations/health/silence.js'
+import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
 import { createReporting } from './operations/reporting.js'
 import { createIdle } from './operations/settled.js'
@@ -27,7 +27,6 @@ import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.js'
 import { createHandlers, type Handlers } from './work/handling/handlers.js'
 import { createPayloads, createPresentAnswer } from './work/handling/payloads.js'
-import { refusedBusinesses } from './work/reading/outcomes.js'
 import { createIntake } from './work/receiving/intake.js'
 import { createWorker } from './work/worker.js'
 
@@ -140,32 +139,30 @@ export function createParts<Custom extends EventDefinitions>(
     onOpenFailed: reporting.openFailed,
   })
   const { during, isClosed, whyNotOpen } = lifecycle
-  const problemOfStore = async () => {
-    const problem = await store.problem(internals.acceptTimeoutMs)
-    replies.storeProblem(problem)
-    return problem
-  }
-  const checkHealth = createHealthCheck({
-    store: { counts: () => store.counts(freshness.maxStaleMs), problem: problemOfStore },
+  const { health, readiness } = createHealthCheck({
+    store: {
+      counts: () => store.counts(freshness.maxStaleMs),
+      subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
+      async problem() {
+        const problem = await store.problem(internals.acceptTimeoutMs)
+        replies.storeProblem(problem)
+        return problem
+      },
+    },
     isClosed,
     whyNotOpen,
     clock,
+    problemsOfDeliveries: replies.problems,
     problemsOfParts: (counts) => [
       ...replies.problems(),
       ...(worker?.problems() ?? []),
-      ...(counts
-        ? [
-            ...refusedBusinesses(counts, worker?.refusal()),
-            ...staleAnswers(counts),
-            ...silenceProblems(counts),
-          ]
-        : []),
+      ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
     ],
   })
-  const healthChanges = createHealthChanges({ check: () => during(checkHealth()), telemetry, clock })
+  const healthChanges = createHealthChanges({ check: () => during(health()), telemetry, clock })
   telemetry.gauges(
     createGauges({ store, health: healthChanges.health, areReadsPaused: worker?.areReadsPaused, clock }),
   )
@@ -183,14 +180,13 @@ export function createParts<Custom extends EventDefinitions>(
     entitlements,
     handlers,
     reporting,
-    replies,
-    problemOfStore,
     intake,
     imports,
     check,
     idle,
     lifecycle,
     healthChanges,
+    readiness: () => during(readiness()),
   }
 }
 

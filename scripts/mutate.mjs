@@ -38,6 +38,7 @@ const PURE = {
   'lib/work/reading/conclude-gone.ts': CONCLUDING,
   'lib/work/reading/conclude-not-shown.ts': CONCLUDING,
   'lib/work/reading/conclude-read.ts': CONCLUDING,
+  'lib/operations/health/problems-of-counts.ts': ['read-outcomes.test.ts'],
   'lib/work/reading/outcomes.ts': ['read-outcomes.test.ts'],
   'lib/work/reading/read-classes.ts': ['read-classes.test.ts'],
   'lib/work/reading/schedule.ts': ['conclude-failures.test.ts', 'read-rules.test.ts'],
