@@ -26,8 +26,11 @@ export type { JournalFilter } from './operations/journal/entry-filter.js'
 export type { HandlerFailure, JournalEntry } from './operations/journal/public-entry.js'
 export type { ImportOptions } from './operations/subscriptions/import.js'
 export type { ImportSummary } from './operations/subscriptions/import-results.js'
-export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions/subscriptions.js'
-export type { TrackedSubscription } from './operations/subscriptions/track.js'
+export type {
+  SubscriptionStatus,
+  SubscriptionsFilter,
+  TrackedSubscription,
+} from './operations/subscriptions/subscriptions.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresPool } from './postgres/pool.js'

@@ -1,13 +1,13 @@
 import type { Marketplace } from './api/marketplace.js'
 import { createRecords } from './api/records.js'
 import { SECOND } from './base/clock.js'
+import { MarketplaceError } from './base/errors.js'
 import { requireIdentifier } from './base/record.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
-import { createBackup } from './operations/backup.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -86,7 +86,14 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
 
-    backup: whileOpen(createBackup({ store })),
+    backup: whileOpen(async (path) => {
+      if (typeof path !== 'string' || path === '' || path.includes('\0'))
+        throw new MarketplaceError(
+          'argument_invalid',
+          'Cannot back up: the path must be the path of a new file',
+        )
+      await store.backup(path)
+    }),
     settled: whileOpen(parts.idle.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,

@@ -26,7 +26,7 @@ import { storeFor } from './store-option.js'
 import { untracedTimers } from './telemetry/spans.js'
 import { createTelemetry, type Telemetry } from './telemetry/telemetry.js'
 import { createHandlers, type Handlers } from './work/handling/handlers.js'
-import { createPayloads, createPresentAnswer } from './work/handling/payloads.js'
+import { createPayloads } from './work/handling/payloads.js'
 import { createIntake } from './work/receiving/intake.js'
 import { createWorker } from './work/worker.js'
 
@@ -232,10 +232,11 @@ function workerFor(
     },
     handling: {
       handlers,
-      payloadOf: createPayloads(
+      payloadOf: createPayloads({
         classify,
-        createPresentAnswer({ store, answerOf: (rows) => answerOf(rows, rules, clock.now()) }),
-      ),
+        store,
+        answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
+      }),
       marketplace: parts.marketplace,
       ...options.handlers,
       around: reporting.handling,

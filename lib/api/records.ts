@@ -15,13 +15,12 @@ import {
 import type { JournalEntry } from '../operations/journal/public-entry.js'
 import type { ImportOptions } from '../operations/subscriptions/import.js'
 import type { ImportSummary } from '../operations/subscriptions/import-results.js'
-import { createRefreshAll } from '../operations/subscriptions/refresh-all.js'
 import {
-  createSubscriptionQueries,
+  createSubscriptionMethods,
   type SubscriptionStatus,
   type SubscriptionsFilter,
+  type TrackedSubscription,
 } from '../operations/subscriptions/subscriptions.js'
-import { createTrack, type TrackedSubscription } from '../operations/subscriptions/track.js'
 import type { Store } from '../store/port/store.js'
 
 /** The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`. */
@@ -165,16 +164,16 @@ export function createRecords(options: {
   whileOpen: WhileOpen
 }): RecordsApi {
   const { store, explain, importSubscriptions, refreshTimeoutMs, clock, whileOpen } = options
-  const subscriptions = createSubscriptionQueries(options)
+  const subscriptions = createSubscriptionMethods(options)
   const journal = createJournalOperations(options)
 
   return {
     subscriptions: {
       list: whileOpen(subscriptions.list),
       get: whileOpen(subscriptions.get),
-      track: whileOpen(createTrack({ store })),
+      track: whileOpen(subscriptions.track),
       import: whileOpen(importSubscriptions),
-      refreshAll: whileOpen(createRefreshAll({ store })),
+      refreshAll: whileOpen(subscriptions.refreshAll),
     },
     businesses: {
       refresh: whileOpen(
