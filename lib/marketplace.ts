@@ -1,5 +1,4 @@
 import type { Marketplace } from './api/marketplace.js'
-import { createRecords } from './api/records.js'
 import { SECOND } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
 import { requireIdentifier } from './base/record.js'
@@ -8,6 +7,12 @@ import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
+import { createErase } from './operations/businesses/erase.js'
+import { createExport } from './operations/businesses/export.js'
+import { createHistory } from './operations/businesses/history.js'
+import { createRefreshAndWait } from './operations/businesses/refresh.js'
+import { createJournalOperations } from './operations/journal/journal-operations.js'
+import { createSubscriptionMethods } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -27,6 +32,9 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { registry, store, clock, rules, platform, entitlements, handlers, reporting } = parts
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
+
+  const subscriptions = createSubscriptionMethods({ store, rules, clock })
+  const journal = createJournalOperations({ store, clock })
 
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
@@ -59,16 +67,34 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onDenied: reporting.denied,
     }),
 
-    ...createRecords({
-      store,
-      rules,
-      explain: entitlements.explain,
-      importSubscriptions: parts.imports.importSubscriptions,
-      // Time for a token and a read, after the pause between two reads.
-      refreshTimeoutMs: 2 * internals.callTimeoutMs + SECOND,
-      clock,
-      whileOpen,
-    }),
+    subscriptions: {
+      list: whileOpen(subscriptions.list),
+      get: whileOpen(subscriptions.get),
+      track: whileOpen(subscriptions.track),
+      import: whileOpen(parts.imports.importSubscriptions),
+      refreshAll: whileOpen(subscriptions.refreshAll),
+    },
+    businesses: {
+      refresh: whileOpen(
+        createRefreshAndWait({
+          store,
+          explain: entitlements.explain,
+          // Time for a token and a read, after the pause between two reads.
+          timeoutMs: 2 * internals.callTimeoutMs + SECOND,
+          clock,
+        }),
+      ),
+      history: whileOpen(createHistory({ store, rules })),
+      export: whileOpen(createExport({ store, rules, clock })),
+      erase: whileOpen(createErase({ store, clock })),
+    },
+    journal: {
+      list: whileOpen(journal.list),
+      get: whileOpen(journal.get),
+      replay: whileOpen(journal.replay),
+      replayAll: whileOpen(journal.replayAll),
+      recordAction: whileOpen(journal.recordAction),
+    },
 
     webhooks: {
       events: registry,

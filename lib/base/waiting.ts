@@ -73,3 +73,11 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
+
+/** Whether the result of a function of the app is a promise, also one of another library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  )
+}

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../../base/clock.js'
 import { createDeadlines } from '../../base/deadlines.js'
 import { MarketplaceError } from '../../base/errors.js'
+import { isThenable } from '../../base/waiting.js'
 import type { Entry } from '../../store/port/store.js'
 import type { AnyHandler, HandlerContext } from './handlers.js'
 
@@ -134,11 +135,4 @@ function tooLate(timeoutMs: number) {
     `it has not ended after ${timeoutMs / SECOND} s. Make it faster, let it end when context.signal aborts, ` +
     'or raise handlers.timeoutMs'
   return new MarketplaceError('handler_timeout', `Cannot finish the handler: ${why}`)
-}
-
-function isThenable(value: unknown): boolean {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  )
 }
