@@ -1,6 +1,6 @@
-import { type Clock, guardedClock } from './base/clock.js'
+import { guardedClock } from './base/clock.js'
 import { storable } from './base/record.js'
-import { answerOf, type DecisionRules } from './entitlement/decide.js'
+import { answerOf } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
@@ -20,12 +20,11 @@ import { createIdle } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import type { Retention, Store } from './store/port/store.js'
 import { ownerOf } from './store/port/store-owner.js'
 import { storeFor } from './store-option.js'
-import { untracedTimers } from './telemetry/spans.js'
-import { createTelemetry, type Telemetry } from './telemetry/telemetry.js'
-import { createHandlers, type Handlers } from './work/handling/handlers.js'
+import { outsideTraces } from './telemetry/spans.js'
+import { createTelemetry } from './telemetry/telemetry.js'
+import { createHandlers } from './work/handling/handlers.js'
 import { createPayloads } from './work/handling/payloads.js'
 import { createIntake } from './work/receiving/intake.js'
 import { createWorker } from './work/worker.js'
@@ -44,7 +43,8 @@ export function createParts<Custom extends EventDefinitions>(
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
   const telemetry = createTelemetry(options)
-  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
+  const onTimerError = (error: unknown) => telemetry.failure('timers', error)
+  const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...options.platform,
@@ -104,19 +104,44 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
     onAccepted,
   })
-  const worker = workerFor(options, {
-    store,
-    retention,
-    clock,
-    telemetry,
-    platform,
-    rules,
-    classify,
-    handlers,
-    reporting,
-    intake,
-    marketplace,
-  })
+  const worker = options.worker
+    ? createWorker({
+        store,
+        leaseMs: internals.leaseMs,
+        pollMs: internals.pollMs,
+        clock,
+        retention,
+        reading: {
+          read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
+          isWaitingForToken: platform.isWaitingForToken,
+          stateOf: (record) => canonicalState(storable(record.purchase_state)),
+          concurrency: options.reads.concurrency,
+          // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
+          reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+          maxStaleMs: freshness.maxStaleMs,
+          waitMs: freshness.waitMs,
+          onRead(claim, result, conclusion) {
+            reporting.read(claim, result, conclusion)
+            if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
+          },
+        },
+        handling: {
+          handlers,
+          payloadOf: createPayloads({
+            classify,
+            store,
+            answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
+          }),
+          marketplace,
+          ...options.handlers,
+          around: reporting.handling,
+          onHandled: reporting.handled,
+          onDead: reporting.died,
+          onHandlerError: reporting.handlerFailed,
+        },
+        onError: telemetry.failure,
+      })
+    : undefined
   const imports = createImport({ store, clock })
 
   const lifecycle = createLifecycle({
@@ -188,62 +213,4 @@ export function createParts<Custom extends EventDefinitions>(
     healthChanges,
     readiness: () => during(readiness()),
   }
-}
-
-/** The worker of a marketplace; undefined when the option `worker` is `false`. */
-function workerFor(
-  options: ResolvedOptions,
-  parts: {
-    store: Store
-    retention: Retention
-    clock: Clock
-    telemetry: Telemetry
-    platform: ReturnType<typeof createPlatformClient>
-    rules: DecisionRules
-    classify: ReturnType<typeof createClassifier>
-    handlers: Handlers
-    reporting: ReturnType<typeof createReporting>
-    intake: Pick<ReturnType<typeof createIntake>, 'otherItems'>
-    marketplace(): unknown
-  },
-) {
-  const { freshness, internals } = options
-  if (!options.worker) return undefined
-  const { store, retention, clock, telemetry, platform, rules, classify, handlers, reporting, intake } = parts
-  return createWorker({
-    store,
-    leaseMs: internals.leaseMs,
-    pollMs: internals.pollMs,
-    clock,
-    retention,
-    reading: {
-      read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
-      isWaitingForToken: platform.isWaitingForToken,
-      stateOf: (record) => canonicalState(storable(record.purchase_state)),
-      concurrency: options.reads.concurrency,
-      // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
-      reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
-      maxStaleMs: freshness.maxStaleMs,
-      waitMs: freshness.waitMs,
-      onRead(claim, result, conclusion) {
-        reporting.read(claim, result, conclusion)
-        if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
-      },
-    },
-    handling: {
-      handlers,
-      payloadOf: createPayloads({
-        classify,
-        store,
-        answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
-      }),
-      marketplace: parts.marketplace,
-      ...options.handlers,
-      around: reporting.handling,
-      onHandled: reporting.handled,
-      onDead: reporting.died,
-      onHandlerError: reporting.handlerFailed,
-    },
-    onError: telemetry.failure,
-  })
 }

@@ -16,8 +16,8 @@ export function createWorker(options: {
   pollMs: number
   clock: Clock
   retention: Retention
-  reading: Omit<RefresherOptions, keyof Shared>
-  handling: Omit<DispatcherOptions, keyof Shared | 'retentionMs' | 'topics'>
+  reading: Omit<RefresherOptions, Shared>
+  handling: Omit<DispatcherOptions, Shared | 'retentionMs' | 'topics'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
@@ -102,11 +102,4 @@ export function createWorker(options: {
 }
 
 /** The options that both loops share. */
-interface Shared {
-  store: unknown
-  leaseMs: unknown
-  renewEveryMs: unknown
-  pollMs: unknown
-  clock: unknown
-  onError: unknown
-}
+type Shared = 'store' | 'leaseMs' | 'renewEveryMs' | 'pollMs' | 'clock' | 'onError'
