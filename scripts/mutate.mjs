@@ -19,6 +19,7 @@ const PURE = {
   'lib/base/backoff.ts': ['backoff.test.ts'],
   'lib/entitlement/decide.ts': ['decide.test.ts'],
   'lib/entitlement/purchase-state.ts': ['contract.test.ts'],
+  'lib/testing/transitions.ts': ['contract.test.ts'],
   'lib/events/classify.ts': ['classify.test.ts', 'event-definitions.test.ts'],
   'lib/events/define-event.ts': ['event-definitions.test.ts'],
   'lib/events/subject.ts': ['event-definitions.test.ts'],
