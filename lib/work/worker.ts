@@ -3,7 +3,7 @@ import { type HealthProblem, problemOf } from '../base/health.js'
 import type { Retention, Store } from '../store/port/store.js'
 import { createDispatcher } from './handling/dispatcher.js'
 import { createTopicKeeper } from './handling/topic-keeper.js'
-import { createSuspectTurns } from './leases/suspects.js'
+import { createSuspectRounds } from './leases/suspects.js'
 import { createRefresher } from './reading/refresher.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
@@ -38,7 +38,7 @@ export function createWorker(options: {
     retentionMs: retention.changesMs,
     onError: (error) => onError('handling', error),
   })
-  const suspects = createSuspectTurns({
+  const suspects = createSuspectRounds({
     ...shared,
     topics: topics.known,
     lanes: dispatcher,

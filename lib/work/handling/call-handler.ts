@@ -32,7 +32,7 @@ export function createHandlerCall(options: {
       const context = new CallContext(entry.attempt, marketplace(), interruption)
       const returned = around(entry, () => handler(payload, context))
       if (!isThenable(returned)) return undefined
-      const release = busy.hold(entry.key)
+      const release = busy.mark(entry.key)
       return new Promise<void>((resolve, reject) => {
         const interrupt = (error: MarketplaceError) => {
           interruption.abort(error)
@@ -65,12 +65,12 @@ function createBusyKeys() {
   return {
     keys: () => [...running.keys()],
     /** Marks the key as busy; returns a function that ends this, once. */
-    hold(key: string): () => void {
+    mark(key: string): () => void {
       running.set(key, (running.get(key) ?? 0) + 1)
-      let isHeld = true
+      let isMarked = true
       return () => {
-        if (!isHeld) return
-        isHeld = false
+        if (!isMarked) return
+        isMarked = false
         const left = (running.get(key) ?? 1) - 1
         if (left > 0) running.set(key, left)
         else running.delete(key)

@@ -88,7 +88,7 @@ export function createRefresher(
     lookedAt: loop.lookedAt,
     isPaused: outcomes.isPaused,
     refusal: outcomes.refusal,
-    hold: loop.hold,
+    halt: loop.halt,
     resume: loop.resume,
     runAlone: loop.runAlone,
     problems: outcomes.problems,
