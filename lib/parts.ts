@@ -181,10 +181,10 @@ export function createParts<Custom extends EventDefinitions>(
     problemsOfParts: (counts) => [
       ...replies.problems(),
       ...(worker?.problems() ?? []),
-      ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
+      ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
     ],
   })
   const healthChanges = createHealthChanges({ check: () => during(health()), telemetry, clock })

@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.js'
-import { createSlices } from '../../base/slices.js'
+import { createSlices } from '../../base/waiting.js'
 import {
   type DeadEntry,
   type Entry,

@@ -37,8 +37,9 @@ export function createRefreshSubscription(
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
     const { subscriptionUid, businessUid } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
+    if (signal.aborted) return { result }
     outcomes.note(businessUid, result)
-    if (signal.aborted || !isAnswer(result)) return { result }
+    if (!isAnswer(result)) return { result }
     const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
