@@ -44,7 +44,7 @@ export async function openPage(url: string, options: BrowserContextOptions = {})
  * refuse other scripts.
  */
 export function askPage(page: Page, name: string): Promise<unknown> {
-  const checks = readFileSync(join(__dirname, '..', 'example-page.checks.js'), 'utf8')
+  const checks = readFileSync(join(__dirname, '..', 'example-app', 'example-page.checks.js'), 'utf8')
   return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)
 }
 

@@ -8,7 +8,7 @@ import type { VirtualClock } from '../virtual-clock.js'
 import { fromPackage } from './package-under-test.js'
 
 const createSqliteEngine: typeof CreateEngine = fromPackage('sqlite/engine.js').createSqliteEngine
-const MIGRATIONS: typeof Migrations = fromPackage('store/migrations.js').MIGRATIONS
+const MIGRATIONS: typeof Migrations = fromPackage('store/sql/migrations.js').MIGRATIONS
 const createSqlStore: typeof CreateStore = fromPackage('store/sql-store.js').createSqlStore
 
 /** A database for several instances. */
