@@ -3,8 +3,8 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
-import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/cli.js'
 import { snippetsOf } from '../support/docs/pages.js'
+import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/processes/cli.js'
 import { startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }

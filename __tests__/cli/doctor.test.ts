@@ -1,8 +1,8 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { forWholeFile } from '../support/clean-up.js'
-import { jsonLines, runCli, settingsFor } from '../support/cli.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { jsonLines, runCli, settingsFor } from '../support/processes/cli.js'
 import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 

@@ -4,6 +4,8 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { internals } from '../support/internals.js'
 import {
   type CliResult,
   jsonLines,
@@ -11,9 +13,7 @@ import {
   runEachCli,
   settingsFor,
   startInTerminal,
-} from '../support/cli.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { internals } from '../support/internals.js'
+} from '../support/processes/cli.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 

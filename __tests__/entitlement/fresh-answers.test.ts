@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Marketplace } from '../../lib/index.js'
 import { internals } from '../support/internals.js'
-import { jumpingClock } from '../support/jumping-clock.js'
-import { buy, notice, readsOf } from '../support/purchases.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
 import { createScene } from '../support/scene.js'
+import { buy, notice, readsOf } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { buy, notice, readsOf } from '../support/purchases.js'
 import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
+import { buy, notice, readsOf } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'

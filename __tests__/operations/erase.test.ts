@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { internals } from '../support/internals.js'
 import { createScene, openMarketplace } from '../support/scene.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
 import { gate, until } from '../support/until.js'
 
 const ENTRIES = 100_000

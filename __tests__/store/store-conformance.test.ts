@@ -11,8 +11,8 @@ import { postgresStore, storeFor } from '../../lib/store-option.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import type { StoreConformanceOptions } from '../support/conformance/options.js'
 import { storeConformance } from '../support/conformance/store-conformance.js'
-import { type TestEngine, useEngine } from '../support/engines.js'
-import { EVAL_TYPESCRIPT } from '../support/processes.js'
+import { type TestEngine, useEngine } from '../support/engines/engines.js'
+import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 
 /** One entry for each engine. */
 const STORES: Record<string, StoreConformanceOptions> = {
@@ -149,7 +149,7 @@ async function runApart(name: string): Promise<void> {
     const { storeConformance } = require(${JSON.stringify(join(__dirname, '../support/conformance/store-conformance.ts'))})
     const { createSqlStore } = ${lib('store/sql-store.ts')}
     const { createSqliteEngine } = ${lib('sqlite/engine.ts')}
-    const { systemClock: clock } = ${lib('clock.ts')}
+    const { systemClock: clock } = ${lib('base/clock.ts')}
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`

@@ -5,8 +5,8 @@ const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequen
 
 /** The slowest test files, slowest first, so that none of them begins last. */
 const SLOWEST = [
-  'faults/months.test.ts',
-  'faults/suspects.test.ts',
+  'faults/life/months.test.ts',
+  'faults/handling/suspects.test.ts',
   'console/page.test.ts',
   'cli/store.test.ts',
   'store/store-conformance.test.ts',
@@ -17,16 +17,16 @@ const SLOWEST = [
   'example-app/examples.test.ts',
   'cli/import.test.ts',
   'example-app/example-page.test.ts',
-  'faults/queue-plans.test.ts',
+  'faults/handling/queue-plans.test.ts',
   'marketplace/convergence.test.ts',
   'cli/cli.test.ts',
   'cli/dev.test.ts',
-  'faults/life-cycle.test.ts',
-  'faults/alive.test.ts',
+  'faults/life/life-cycle.test.ts',
+  'faults/life/alive.test.ts',
   'package/package.test.ts',
   'cli/secrets.test.ts',
   'postgres/postgres-store.test.ts',
-  'faults/storage.test.ts',
+  'faults/storage/storage.test.ts',
 ]
 
 /** Orders test files by their known durations. Jest itself orders them by size on a machine without earlier runs. */

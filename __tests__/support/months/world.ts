@@ -1,5 +1,5 @@
+import { createVirtualClock } from '../machine/virtual-clock.js'
 import { createRandom } from '../simulation/random.js'
-import { createVirtualClock } from '../virtual-clock.js'
 import { type App, createApp, type Sabotage } from './app.js'
 import { CLOSELY_MS, checkBudget } from './budget.js'
 import { createBuyers } from './buyers.js'

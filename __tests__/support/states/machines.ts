@@ -3,7 +3,7 @@ import { createListener } from '../../../lib/postgres/notifications.js'
 import { createLifeCycle } from '../../../lib/store/life-cycle.js'
 import { createLease } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
-import { CHANNEL, createListeningServer } from '../listening-server.js'
+import { CHANNEL, createListeningServer } from '../engines/listening-server.js'
 import { gate } from '../until.js'
 import { type Explored, explore } from './explore.js'
 

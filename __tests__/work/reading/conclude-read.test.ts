@@ -5,8 +5,8 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { Move } from '../../../lib/work/reading/facts.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { EVAL_TYPESCRIPT } from '../../support/processes.js'
-import { createReader, found_, record } from '../../support/reader.js'
+import { EVAL_TYPESCRIPT } from '../../support/processes/processes.js'
+import { createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('treats the first record of a subscription as a change from nothing', () => {
@@ -154,7 +154,7 @@ describe('the conclusion from a read', () => {
       '2026-01-02T05:04:05.678+02:00',
       '2026-01-01T22:04:05.678-05:00',
     ]
-    const code = `const { updatedAtMs } = require(${JSON.stringify(join(__dirname, '../../../lib/record.ts'))})
+    const code = `const { updatedAtMs } = require(${JSON.stringify(join(__dirname, '../../../lib/base/record.ts'))})
       console.log(JSON.stringify(${JSON.stringify(times)}.map((updated_at) => updatedAtMs({ updated_at }))))`
     const env = { ...process.env, TZ }
     const out = execFileSync(process.execPath, [...EVAL_TYPESCRIPT, code], {

@@ -4,7 +4,7 @@ import type { HealthProblem } from '../../../lib/base/health.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { SubscriptionCounts } from '../../../lib/store/port/store.js'
 import { createReadOutcomes, refusedBusinesses } from '../../../lib/work/reading/outcomes.js'
-import { found_, REFUSED } from '../../support/reader.js'
+import { found_, REFUSED } from '../../support/scenes/reader.js'
 
 const FOUND = found_('purchased', 1)
 const MISSING: ReadResult = { kind: 'missing' }

@@ -6,9 +6,9 @@ import type { OtherBusinesses, ReadClaim, ReadFinish } from '../../../lib/store/
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
 import { createReadPause } from '../../../lib/work/reading/read-pause.js'
 import { createRefreshSubscription } from '../../../lib/work/reading/refresh-subscription.js'
-import { createReader, found_, REFUSED, record } from '../../support/reader.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
+import { createReader, found_, REFUSED, record } from '../../support/scenes/reader.js'
 import { gate } from '../../support/until.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
 
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }

@@ -7,7 +7,7 @@ import { type Connection, type Sql, sql } from './sql.js'
 
 /**
  * The schema, version by version: a database has the version of the last step that it has seen. A step that a release
- * contains is never edited. `__tests__/faults/schema.test.ts` opens a database of each release.
+ * contains is never edited. `__tests__/faults/storage/schema.test.ts` opens a database of each release.
  */
 export const MIGRATIONS: readonly Migration[] = [
   // Version 1 had several forms, none of which is made any more. A new database has none of its tables, and tables of
