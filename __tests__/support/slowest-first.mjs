@@ -18,7 +18,6 @@ const SLOWEST = [
   'cli/import.test.ts',
   'example-app/example-page.test.ts',
   'faults/handling/queue-plans.test.ts',
-  'marketplace/convergence.test.ts',
   'cli/cli.test.ts',
   'cli/dev.test.ts',
   'faults/life/life-cycle.test.ts',

@@ -108,7 +108,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
   it('E22 a requested read begins at once beside very many overdue reconciles, imports and forged rows', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
-    const overdue = Number(process.env.OVERDUE ?? 50_000)
+    const overdue = Number(process.env.OVERDUE ?? MANY)
     for (let batch = 0; batch < overdue / MANY; batch++) {
       await sql(subscriptions(`overdue ${batch}`, '1', MANY, 1, 'null', 0, 4))
       await sql(subscriptions(`import ${batch}`, '1', MANY / 10, 1, 'null', 1, 2))

@@ -17,7 +17,7 @@ import { planOfSqlite, walksOf } from '../../support/engines/sqlite-plan.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
 const HOUR = 3_600_000
-const MANY = 100_000
+const MANY = 40_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000
 /** The number of rows of a table that one statement may visit: its own limit and a margin. */
@@ -37,7 +37,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
     store.claimSuspectLane({ leaseMs: 60_000, topics: EVERY_TOPIC, exceptKeys: [] }),
   handleTopics: (store) =>
     store.handleTopics({ topics: [...EVERY_TOPIC, 'event:x'], rescueMs: 10_000, retireMs: HOUR }),
-  'replayEntry of a pending one': (store) => store.replayEntry('pending 50000'),
+  'replayEntry of a pending one': (store) => store.replayEntry('pending 20000'),
   'replayEntry of a done one': (store) => store.replayEntry('done 5'),
   prune: (store) => store.prune({ eventsMs: HOUR, changesMs: HOUR, deadMs: HOUR }),
   'prune that finds nothing': (store) => store.prune({ eventsMs: 1e12, changesMs: 1e12, deadMs: 1e12 }),
@@ -47,7 +47,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   'list all': (store) => store.listEntries({}),
   'list by status': (store) => store.listEntries({ status: 'dead' }),
   'list by status and kind': (store) => store.listEntries({ status: 'done', kind: 'change' }),
-  'list by kind': (store) => store.listEntries({ kind: 'unrecognised', before: 'done 90000' }),
+  'list by kind': (store) => store.listEntries({ kind: 'unrecognised', before: 'done 30000' }),
   'list retried entries': (store) => store.listEntries({ status: 'retrying' }),
   'list by business': (store) => store.listEntries({ businessUid: 'b1', status: 'done' }),
   'list by name': (store) => store.listEntries({ name: 'dead', limit: 5 }),

@@ -1,6 +1,8 @@
 import { spawn } from 'node:child_process'
 import { join } from 'node:path'
+import { Readable, Writable } from 'node:stream'
 import { jest } from '@jest/globals'
+import { run } from '../../../lib/cli/program.js'
 import { createLimit } from '../../../lib/platform/limit.js'
 import type { Simulator } from '../../../lib/testing/index.js'
 import { requireBuild } from '../../package/installed-package.js'
@@ -49,6 +51,28 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
   )
   if (input !== undefined) running.end(input)
   return running.ended
+}
+
+/**
+ * Runs a command of the sources in this process, which takes some milliseconds where a process takes half a second. For
+ * what belongs to the process (signals, the terminal, `--config`, relative paths, `DEBUG`) use `runCli`.
+ */
+export async function runCliHere(
+  args: readonly string[],
+  { env = {}, input = '' }: Pick<CliOptions, 'env' | 'input'> = {},
+): Promise<CliResult> {
+  const printed = { stdout: '', stderr: '' }
+  const streamOf = (name: keyof typeof printed) =>
+    new Writable({
+      write(chunk, _encoding, written) {
+        printed[name] += chunk
+        written()
+      },
+    }) as unknown as NodeJS.WriteStream
+  const [stdout, stderr] = [streamOf('stdout'), streamOf('stderr')]
+  const stdin = Readable.from([Buffer.from(input)]) as unknown as NodeJS.ReadStream
+  const code = await run(args, { version: '0.0.0', env: { ...env }, stdin, stdout, stderr })
+  return { code, ...printed }
 }
 
 /** Runs several commands, some at once, because they mostly wait. The results are in the order of the commands. */
