@@ -11,23 +11,35 @@ import { until } from '../../support/until.js'
 const B1 = 'business-one'
 const WAIT_MS = 1_500
 
-describe.each([
-  { perSecond: 5, readMs: 0 },
-  { perSecond: 50, readMs: 0 },
-  { perSecond: 3, readMs: 200 },
-  { perSecond: 2, readMs: 600 },
-])('J80 while a customer gets $perSecond events a second, and a read takes $readMs ms', (each) => {
+/** Longer than pages may wait in all. */
+const FLOOD_MS = 4 * SECOND
+
+describe('J80 while a customer gets 2 to 50 events a second, and a read takes up to 600 ms', () => {
   it('pages wait for waitMs in all, and see the end of the purchase', async () => {
-    const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: WAIT_MS } })
-    const { uid } = await buy(platform, marketplace)
-    platform.faults.add({ on: 'read', kind: 'slow', ms: each.readMs })
-    const flood = beginFlood(() => deliver(notice({ subscription_uid: uid })), each.perSecond)
-    expect(await waitsOfPages(marketplace, 6 * SECOND)).toBeLessThan(2 * WAIT_MS)
-    platform.paymentIssue(uid)
-    const suspendedAt = performance.now()
-    await until('the end is seen', async () => !(await marketplace.isEntitled(B1)))
-    expect(performance.now() - suspendedAt).toBeLessThan(7 * SECOND)
-    await flood.end()
+    const floods = [
+      { perSecond: 5, readMs: 0 },
+      { perSecond: 50, readMs: 0 },
+      { perSecond: 3, readMs: 200 },
+      { perSecond: 2, readMs: 600 },
+    ]
+    // They mostly wait, so they run at once, each with an app and a platform of its own.
+    const waits = await Promise.all(
+      floods.map(async ({ perSecond, readMs }) => {
+        const { platform, marketplace, deliver } = await createScene({ freshness: { waitMs: WAIT_MS } })
+        const { uid } = await buy(platform, marketplace)
+        platform.faults.add({ on: 'read', kind: 'slow', ms: readMs })
+        const flood = beginFlood(() => deliver(notice({ subscription_uid: uid })), perSecond)
+        const waitedMs = await waitsOfPages(marketplace, FLOOD_MS)
+        platform.paymentIssue(uid)
+        const suspendedAt = performance.now()
+        await until('the end is seen', async () => !(await marketplace.isEntitled(B1)))
+        const seenAfterMs = performance.now() - suspendedAt
+        await flood.end()
+        return { waitedMs, seenAfterMs }
+      }),
+    )
+    expect(Math.max(...waits.map(({ waitedMs }) => waitedMs))).toBeLessThan(2 * WAIT_MS)
+    expect(Math.max(...waits.map(({ seenAfterMs }) => seenAfterMs))).toBeLessThan(7 * SECOND)
   }, 30_000)
 })
 
@@ -38,7 +50,7 @@ describe('J81 events of invented subscriptions name a customer, and the platform
     platform.faults.add({ on: 'read', kind: 'slow', ms: 600 })
     const before = readsOf(platform, uid)
     const flood = beginFlood(() => deliver(notice({ subscription_uid: randomUUID() })), 5)
-    expect(await waitsOfPages(marketplace, 6 * SECOND)).toBeLessThan(2 * WAIT_MS)
+    expect(await waitsOfPages(marketplace, FLOOD_MS)).toBeLessThan(2 * WAIT_MS)
     expect(readsOf(platform, uid)).toBe(before)
     await flood.end()
   }, 30_000)

@@ -17,12 +17,12 @@ const ALONE =
 describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('G5, H64 two of seven changes: the others are handled after their first try alone, and they become dead after five, with words that are true', async () => {
+  it('G5, H64 two of seven changes, by a handler and by entitledWhen: the others are handled after their first try alone, and they become dead after five, with words that are true', async () => {
     const deadly = ['b0', 'b5']
     const { platform, address } = await lab()
     await changed(platform, address, SEVEN)
     const { deaths, seen } = await livesOf(
-      childSettings(platform, address, { deadlyChanges: deadly }),
+      childSettings(platform, address, { deadlyChanges: ['b0'], deadlyRule: ['b5'] }),
       address,
       haveEnded,
     )
@@ -36,21 +36,6 @@ describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) =>
     for (const business of others)
       expect(ends.get(business)).toEqual([{ status: 'done', attempts: 1, error: null }])
   }, 180_000)
-
-  it('H64 a change whose entitledWhen ends the process: it becomes dead after five tries alone, and the others are handled', async () => {
-    const { platform, address } = await lab()
-    await changed(platform, address, ['b0', 'b1', 'b2'])
-    const { deaths } = await livesOf(
-      childSettings(platform, address, { deadlyRule: ['b1'] }),
-      address,
-      haveEnded,
-    )
-    expect(deaths).toBe(6)
-    const ends = await endsOf(address)
-    expect(ends.get('b1')).toEqual([{ status: 'dead', attempts: 5, error: ALONE }])
-    for (const business of ['b0', 'b2'])
-      expect(ends.get(business)).toEqual([{ status: 'done', attempts: 1, error: null }])
-  }, 120_000)
 
   it('H65 the second entry of a lane: the first one and the other lanes are handled', async () => {
     const { platform, address } = await lab()

@@ -1,8 +1,5 @@
 import { type Clock, MINUTE, SECOND } from '../../../lib/base/clock.js'
 
-/** After an event that a caller attends, a jump is at most this part of the time since. So retries are late by that. */
-const ATTENTIVE_PART = 0.2
-const ATTENTIVE_LEAST_MS = 5 * SECOND
 const LOOK_ON_MS = 3 * SECOND
 /** How often, and for how long, real work is waited for when no timer is left. */
 const REAL_WAITS = 3_000
@@ -27,10 +24,15 @@ export function createVirtualClock(
     /** Work may be passed from one turn of the event loop to the next: it has ended after this many quiet turns. */
     quietTurns?: number
     dozeMs?: number | undefined
+    /**
+     * After an event that a caller attends, a jump is at most this part of the time since, but at least `leastMs`. So
+     * retries are late by that.
+     */
+    attentive?: { part: number; leastMs: number }
   } = {},
 ) {
   const { startAt = Date.UTC(2030, 0, 1), bootedAt = startAt, isBusy = () => false } = options
-  const { quietTurns = 3, dozeMs } = options
+  const { quietTurns = 3, dozeMs, attentive = { part: 0.2, leastMs: 5 * SECOND } } = options
   const ofWorld = createTimers()
   const ofProcesses = createTimers()
   let passed = 0
@@ -86,7 +88,7 @@ export function createVirtualClock(
 
   function longestDoze(longest: number): number {
     if (passed >= attended.until) return longest
-    return Math.max(ATTENTIVE_LEAST_MS, (passed - attended.from) * ATTENTIVE_PART)
+    return Math.max(attentive.leastMs, (passed - attended.from) * attentive.part)
   }
 
   async function advance(ms: number): Promise<void> {

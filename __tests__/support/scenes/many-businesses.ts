@@ -47,9 +47,15 @@ export async function createBusinesses(
 ) {
   const { instances = 1, freshness, ...rest } = options
   const underWay = createCalls()
-  const clock = createVirtualClock({ isBusy: underWay.isBusy, dozeMs: MINUTE })
-  /** After something has happened, reactions are measured in seconds. */
-  const lookClosely = () => clock.lookClosely(5 * MINUTE)
+  const clock = createVirtualClock({
+    ...{ isBusy: underWay.isBusy, dozeMs: 10 * MINUTE },
+    attentive: { part: 1 / 60, leastMs: MINUTE },
+  })
+  /** After something has happened, reactions are measured in seconds, then in minutes, and after hours in their tenths. */
+  function lookClosely() {
+    clock.lookClosely(5 * MINUTE)
+    clock.attend(10 * HOUR)
+  }
   const service = new Map<string, Service>()
   const calls = new Map<string, number>()
   const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []

@@ -11,8 +11,8 @@ import { type Explored, explore } from './explore.js'
 export const MACHINES: Record<string, () => Promise<ReadonlySet<string>>> = {
   'life cycle of a store': () => explore(lifeCycle, 4),
   lease: () => explore(lease, 3),
-  'lease loop': () => explore(leaseLoop, 5),
-  listener: () => explore(listener, 7),
+  'lease loop': () => explore(leaseLoop, 4),
+  listener: () => explore(listener, 6),
 }
 
 function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
