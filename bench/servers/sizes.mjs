@@ -1,4 +1,4 @@
-import { systemClock } from '../../dist/esm/clock.js'
+import { systemClock } from '../../dist/esm/base/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
 import { CREATE_STORE, storeFor } from '../../dist/esm/store-option.js'
 import { medianOf } from '../harness/statistics.mjs'

@@ -46,7 +46,7 @@ export async function servePage(options: { demo: Demo; here: string; port: numbe
   app.use(express.static(join(here, 'page')))
   // The style of the console.
   app.get('/look.css', (_req, res) =>
-    res.sendFile(join(here, '..', '..', 'lib', 'console', 'page', 'look.css')),
+    res.sendFile(join(here, '..', '..', 'lib', 'console', 'page', 'css', 'look.css')),
   )
   const guide = {
     stories: Object.entries(STORIES).map(([name, story]) => ({ name, ...story })),

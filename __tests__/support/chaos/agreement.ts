@@ -104,7 +104,8 @@ export function wrongLastChanges(
     if (row.kind !== 'change') continue
     const business = String(row.business_uid)
     const paid = last.get(business)?.paid ?? new Set()
-    if (JSON.parse(row.payload).to === 'purchased') paid.add(String(row.subscription_uid))
+    const { to, record } = JSON.parse(row.payload)
+    if (to === 'purchased' && record.purchasable_uid === OUR_ITEM) paid.add(String(row.subscription_uid))
     else paid.delete(String(row.subscription_uid))
     last.set(business, { row, paid })
   }
