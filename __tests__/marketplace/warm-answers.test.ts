@@ -3,7 +3,7 @@ import { SECOND } from '../../lib/base/clock.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../lib/store/port/store.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
-import { createScene, openMarketplace } from '../support/scene.js'
+import { openMarketplace } from '../support/scene.js'
 import { createReader, record } from '../support/scenes/reader.js'
 import { gate } from '../support/until.js'
 
@@ -98,16 +98,6 @@ describe('isEntitled', () => {
     fail()
     await clock.advance(TTL_MS)
     expect(await isEntitled('b')).toBe(true)
-  })
-
-  it('follows a purchase and its end', async () => {
-    const { platform, marketplace } = await createScene()
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await platform.settled()
-    expect(await marketplace.isEntitled('b1')).toBe(true)
-    platform.cancel(uid)
-    await platform.settled()
-    expect(await marketplace.isEntitled('b1')).toBe(false)
   })
 })
 
