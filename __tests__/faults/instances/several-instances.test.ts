@@ -8,8 +8,8 @@ describe('C5, C14, D6, D19, G1, G2, G3, H5, H6 several instances on one PostgreS
     const seed = Number(process.env.CHAOS_SEED ?? randomInt(2 ** 31))
     const { figures, wrong } = await runChaos({
       instances: 2,
-      forMs: 12_000,
-      stormMs: 12_000,
+      forMs: 8_000,
+      stormMs: 8_000,
       seed,
       maxStaleMs: 3_600_000,
     })

@@ -56,7 +56,7 @@ describe('the ordinary days of an app', () => {
   })
 
   it('M61 keep every invariant for an app that only asks', async () => {
-    expectWhole(await liveCalmly(SEED, { days: 8, habit: 'only asks', instances: 1 }))
+    expectWhole(await liveCalmly(SEED, { days: 15, habit: 'only asks', instances: 1 }))
   })
 })
 

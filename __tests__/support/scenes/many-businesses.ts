@@ -49,12 +49,12 @@ export async function createBusinesses(
   const underWay = createCalls()
   const clock = createVirtualClock({
     ...{ isBusy: underWay.isBusy, dozeMs: 10 * MINUTE },
-    attentive: { part: 1 / 60, leastMs: MINUTE },
+    attentive: { part: 0, leastMs: MINUTE },
   })
-  /** After something has happened, reactions are measured in seconds, then in minutes, and after hours in their tenths. */
+  /** After something has happened, reactions are measured in seconds, and for hours in minutes. */
   function lookClosely() {
     clock.lookClosely(5 * MINUTE)
-    clock.attend(10 * HOUR)
+    clock.attend(8 * HOUR)
   }
   const service = new Map<string, Service>()
   const calls = new Map<string, number>()
@@ -196,6 +196,7 @@ export async function createBusinesses(
       await clock.rest()
     },
   }
+  clock.attend(8 * HOUR)
   for (const i of numbers) await world.track(i)
   // The reconciles of real businesses are spread over the day.
   await clock.advance(3 * HOUR)

@@ -12,7 +12,7 @@ export const MACHINES: Record<string, () => Promise<ReadonlySet<string>>> = {
   'life cycle of a store': () => explore(lifeCycle, 4),
   lease: () => explore(lease, 3),
   'lease loop': () => explore(leaseLoop, 4),
-  listener: () => explore(listener, 6),
+  listener: () => explore(listener, 7),
 }
 
 function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {

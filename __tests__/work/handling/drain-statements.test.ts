@@ -7,7 +7,7 @@ import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { until } from '../../support/until.js'
 
-const EVENTS = 2_000
+const EVENTS = 1_000
 /** Measured: 90 to 110. A claim and a finish take 3 or 4 statements each, and a batch has 50 entries or more. */
 const MAX_PER_THOUSAND = 150
 
