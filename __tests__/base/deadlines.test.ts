@@ -6,8 +6,8 @@ import { createDeadlines } from '../../lib/base/deadlines.js'
 import { createReceiver, type ReceiverOptions } from '../../lib/express/receiver.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { RECEIVER_DEFAULTS } from '../support/defaults.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { until } from '../support/until.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 const LIMIT = 1_000
 

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { beforeAll, describe, expect, it } from '@jest/globals'
-import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
-import { type CliResult, jsonLines, runCli, runEachCli, settingsFor } from '../support/cli.js'
+import { describe, expect, it } from '@jest/globals'
+import { temporaryFolder } from '../support/clean-up.js'
 import { snippetsOf } from '../support/docs/pages.js'
+import { jsonLines, runCli, runCliHere, runEachCli, settingsFor } from '../support/processes/cli.js'
 import { startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
@@ -22,8 +22,6 @@ describe('the command line', () => {
   })
 
   const WRONG: [args: string[], why: RegExp][] = [
-    [[], /Usage:/],
-    [['explainn', 'b1'], /unknown command 'explainn'.*explain/s],
     [['explain'], /missing required argument 'business'/],
     [['explain', 'b1', 'b2'], /too many arguments/],
     [['explain', 'b1', '--limit', '3'], /unknown option '--limit'/],
@@ -44,20 +42,20 @@ describe('the command line', () => {
     [['migrate', '--print-grants', 'role'], /the store is not on PostgreSQL/],
     [['import', 'not-there.csv'], /Cannot read not-there.csv: the file does not exist/],
   ]
-  let results: CliResult[]
-  beforeAll(async () => {
-    const commands = WRONG.map(([args]) => args)
-    results = await forWholeFile(() => runEachCli(commands, { env: SETTINGS }))
+  it.each(WRONG)('ends with 2 and the reason for %j', async (args, why) => {
+    const { code, stdout, stderr } = await runCliHere(args, { env: SETTINGS })
+    expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
+    expect(stderr).toMatch(why)
   })
 
-  it.each(WRONG.map(([args, why], at) => [args, why, at] as const))(
-    'ends with 2 and the reason for %j',
-    (_args, why, at) => {
-      const { code, stdout, stderr } = results[at] as CliResult
-      expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
-      expect(stderr).toMatch(why)
-    },
-  )
+  it('ends with 2 and its help without a command, and with the reason for an unknown one', async () => {
+    expect(await runCli([])).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(/Usage:/) })
+    const { code, stderr } = await runCli(['explainn', 'b1'])
+    expect({ code, stderr }).toEqual({
+      code: 2,
+      stderr: expect.stringMatching(/unknown command 'explainn'.*explain/s),
+    })
+  })
 
   it('lists each setting that is missing or unusable, and no value', async () => {
     const { code, stdout, stderr } = await runCli(['explain', 'b1', '--json'], {

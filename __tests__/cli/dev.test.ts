@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { jsonLines, type RunningCli, startCli, startInTerminal } from '../support/cli.js'
+import { jsonLines, type RunningCli, startCli, startInTerminal } from '../support/processes/cli.js'
 import { openMarketplace, serve } from '../support/scene.js'
 import { DELIVERY_SECRET } from '../support/settings.js'
 import { until } from '../support/until.js'

@@ -1,8 +1,8 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { forWholeFile } from '../support/clean-up.js'
-import { jsonLines, runCli, settingsFor } from '../support/cli.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
 import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -188,7 +188,7 @@ describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
 })
 
 async function examine(args: string[], env: Record<string, string>) {
-  const { code, stdout, stderr } = await runCli([...args, '--json'], { env })
+  const { code, stdout, stderr } = await runCliHere([...args, '--json'], { env })
   const [report] = jsonLines<{ ok: boolean; checks: (Finding & { check: string })[] }>(stdout)
   if (!report) throw new Error(`no report: ${stderr}`)
   expect(report.ok).toBe(code === 0)

@@ -6,8 +6,8 @@ import type { ImportSummary } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
-import { jsonLines, runCli, settingsFor, startCli } from '../support/cli.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -76,10 +76,9 @@ describe('a file of customers', () => {
     ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
     [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
   ])('without a usable line ends the command with 2 before anything is done: %j', async (text, why) => {
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'customers.csv'), text)
-    const { code, stdout, stderr } = await runCli(['import', 'customers.csv'], {
-      cwd,
+    const file = join(temporaryFolder(), 'customers.csv')
+    writeFileSync(file, text)
+    const { code, stdout, stderr } = await runCliHere(['import', file], {
       env: settingsFor(NOBODY, 'sqlite:none.db'),
     })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
@@ -188,10 +187,10 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
 })
 
 async function dryRun(text: string) {
-  const cwd = temporaryFolder()
-  const env = settingsFor(NOBODY, 'sqlite:marketplace.db')
-  await createTables(`sqlite:${join(cwd, 'marketplace.db')}`)
-  const { code, stdout } = await runCli(['import', '-', '--dry-run', '--json'], { env, cwd, input: text })
+  const store = `sqlite:${join(temporaryFolder(), 'marketplace.db')}`
+  await createTables(store)
+  const env = settingsFor(NOBODY, store)
+  const { code, stdout } = await runCliHere(['import', '-', '--dry-run', '--json'], { env, input: text })
   const all = jsonLines(stdout) as unknown as (ImportLine & { summary?: Record<string, unknown> })[]
   return { code, lines: all.slice(0, -1), summary: all.at(-1)?.summary }
 }

@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { JournalEntry } from '../../lib/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
-import { jsonLines, runCli, runEachCli, settingsFor, startCli } from '../support/cli.js'
-import { useEngine } from '../support/engines.js'
-import { POSTGRES_PASSWORD } from '../support/postgres.js'
+import { useEngine } from '../support/engines/engines.js'
+import { POSTGRES_PASSWORD } from '../support/engines/postgres.js'
+import { jsonLines, runCli, runEachCli, settingsFor, startCli } from '../support/processes/cli.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
 
 const CLIENT_SECRET = 'canary-client-7Hq2'
@@ -51,8 +51,8 @@ describe('the command line and secrets', () => {
     const tried = new Set(commands.map(([name]) => name))
     expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['dev', 'help', 'secret'])
 
-    const runs = commands.flatMap((args) => [args, [...args, '--json']])
-    // They start in this order, because the last ones erase.
+    // They start in this order, because the last ones erase. Every other one prints JSON; the text has more words.
+    const runs = commands.map((args, at) => (at % 2 === 0 ? args : [...args, '--json']))
     const results = await runEachCli(runs, { env: { ...env, DEBUG: 'marketplace-webhooks:*' }, cwd })
     for (const [at, { code, stdout, stderr }] of results.entries()) {
       const args = runs[at]?.join(' ')

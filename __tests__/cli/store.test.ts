@@ -4,16 +4,16 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { internals } from '../support/internals.js'
 import {
   type CliResult,
   jsonLines,
   runCli,
-  runEachCli,
+  runCliHere,
   settingsFor,
   startInTerminal,
-} from '../support/cli.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { internals } from '../support/internals.js'
+} from '../support/processes/cli.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -114,7 +114,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   })
 
   it('H72 previews a replay with the rule of the app, or says that the default rule decided', async () => {
-    const { env, runEach } = unchanged
+    const { env, run } = unchanged
     const file = join(temporaryFolder(), 'options.mjs')
     writeFileSync(
       file,
@@ -129,10 +129,8 @@ export default {
     )
     expect(env.MARKETPLACE_STORE).toBeDefined()
     const command = ['journal', 'replay', '--kind', 'change', '--status', 'done', '--business', 'b-paid']
-    const [ofDefault, ofApp] = (await runEach([
-      [...command, '--dry-run', '--json'],
-      [...command, '--dry-run', '--json', '--config', file],
-    ])) as [CliResult, CliResult]
+    const ofDefault = await run([...command, '--dry-run', '--json'])
+    const ofApp = await runCli([...command, '--dry-run', '--json', '--config', file], { env })
     const answers = [ofDefault, ofApp].map(({ stdout }) =>
       Object.values(jsonLines<{ entitled: Record<string, boolean> }>(stdout)[0]?.entitled ?? {}),
     )
@@ -232,10 +230,10 @@ export default {
   })
 
   it('prints the next step while an app holds its SQLite file, and works beside an app on PostgreSQL', async () => {
-    const { run, open } = unchanged
+    const { env, open } = unchanged
     const marketplace = open()
     await marketplace.start()
-    const { code, stdout, stderr } = await run(['explain', 'b-paid'])
+    const { code, stdout, stderr } = await runCli(['explain', 'b-paid'], { env })
     if (name === 'PostgreSQL' || isShareable()) expect(code).toBe(0)
     else {
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
@@ -244,11 +242,11 @@ export default {
   })
 
   it('prints colours only on a terminal, and not with NO_COLOR', async () => {
-    const { run, env } = unchanged
+    const { env } = unchanged
     const inTerminal = (more: Record<string, string>) =>
       startInTerminal(['explain', 'b-paid'], { env: { ...env, ...more } }).ended
     const [piped, coloured, plain] = await Promise.all([
-      run(['explain', 'b-paid']),
+      runCli(['explain', 'b-paid'], { env }),
       inTerminal({ TERM: 'xterm' }),
       inTerminal({ NO_COLOR: '1' }),
     ])
@@ -283,10 +281,12 @@ export default {
     return {
       platform,
       env,
-      run: (args) => runCli(args, { env }),
-      // If one process holds the file, other processes would only wait for it.
-      runEach: (commands) =>
-        runEachCli(commands, { env, atOnce: name === 'PostgreSQL' || isShareable() ? 3 : 1 }),
+      run: (args) => runCliHere(args, { env }),
+      async runEach(commands) {
+        const results: CliResult[] = []
+        for (const args of commands) results.push(await runCliHere(args, { env }))
+        return results
+      },
       open: () => openMarketplace(platform, options),
     }
   }

@@ -2,8 +2,8 @@ import { createServer, request } from 'node:http'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { CALLS, type CallName, consoleRouter } from '../../lib/console/index.js'
-import { consoleCaller, mountConsole, PEOPLE, type RoleName } from '../support/console.js'
 import { createScene, type Scene, serve } from '../support/scene.js'
+import { consoleCaller, mountConsole, PEOPLE, type RoleName } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
 
 // The types of Express 5 also fit Express 4, as far as this file uses them.

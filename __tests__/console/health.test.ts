@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
-import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/browser.js'
-import { mountConsole } from '../support/console.js'
+import { withStoreFaults } from '../support/engines/store-faults.js'
+import { storeOption } from '../support/engines/store-option.js'
+import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/processes/browser.js'
 import { createScene } from '../support/scene.js'
-import { withStoreFaults } from '../support/store-faults.js'
-import { storeOption } from '../support/store-option.js'
+import { mountConsole } from '../support/scenes/console.js'
 
 const PHONE = { viewport: { width: 360, height: 740 } }
 

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import { CALLS } from '../../lib/console/index.js'
-import { consoleCaller, mountConsole, type RoleName } from '../support/console.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { internals } from '../support/internals.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
+import { consoleCaller, mountConsole, type RoleName } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
 
 /** Each value is in one place only, so a leak shows where it comes from. */

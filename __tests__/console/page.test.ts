@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/browser.js'
-import { mountConsole, type RoleName } from '../support/console.js'
+import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/processes/browser.js'
 import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
+import { mountConsole, type RoleName } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
 
 /** The folder for screenshots of the page. */

@@ -1,12 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
-import { type Clock, DAY, HOUR } from '../../lib/base/clock.js'
-import { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import type { Store } from '../../lib/store/port/store.js'
-import { createSqlStore } from '../../lib/store/sql-store.js'
-import { jumpingClock } from '../support/jumping-clock.js'
-import { buy, notice, readsOf } from '../support/purchases.js'
+import { DAY, HOUR } from '../../lib/base/clock.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
 import { createScene } from '../support/scene.js'
-import { storeOption } from '../support/store-option.js'
+import { buy, notice, readsOf } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'
@@ -78,44 +74,3 @@ describe('while the platform is down', () => {
     expect(await marketplace.isEntitled(B2)).toBe(false)
   })
 })
-
-describe('J2 while the store is down', () => {
-  it('a cached answer stands and is marked stale, until maxStaleMs; without a cached answer access is denied', async () => {
-    const { clock, jump } = jumpingClock()
-    const store = breakableStore(clock)
-    const { platform, marketplace } = await createScene({
-      clock,
-      store: storeOption(store.store),
-      freshness: { maxStaleMs: 10 * HOUR },
-    })
-    await buy(platform, marketplace)
-    store.isDown = true
-    jump(1 * HOUR)
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect(await marketplace.explain(B1)).toMatchObject({ entitled: true, stale: true })
-    expect(await marketplace.isEntitled(B2)).toBe(false)
-    expect(await marketplace.explain(B2)).toMatchObject({ known: false, reason: 'store_unavailable' })
-    jump(10 * HOUR)
-    expect(await marketplace.isEntitled(B1)).toBe(false)
-    expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
-    store.isDown = false
-    expect(await marketplace.businesses.refresh(B1)).toMatchObject({ entitled: true, stale: false })
-  })
-})
-
-/** A store in memory that fails on request. */
-function breakableStore(clock: Clock) {
-  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock }))
-  const control = { store: inner, isDown: false }
-  control.store = new Proxy(inner, {
-    get(target, name: keyof Store) {
-      const method = target[name] as (...args: unknown[]) => unknown
-      if (name === 'subscribe' || name === 'close' || name === 'open') return method
-      return async (...args: unknown[]) => {
-        if (control.isDown) throw new Error('the database is down')
-        return method.apply(target, args)
-      }
-    },
-  })
-  return control
-}

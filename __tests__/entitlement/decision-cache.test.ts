@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY, SECOND } from '../../lib/base/clock.js'
 import { decide } from '../../lib/entitlement/decide.js'
 import { createDecisionCache } from '../../lib/entitlement/decision-cache.js'
-import { createReader, record } from '../support/reader.js'
+import { createReader, record } from '../support/scenes/reader.js'
 
 const MAX_STALE_MS = 60 * SECOND
 

@@ -1,7 +1,7 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { onCleanUp } from '../support/clean-up.js'
-import { notice, readsOf } from '../support/purchases.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { notice, readsOf } from '../support/scenes/purchases.js'
 
 const B1 = 'business-one'
 

@@ -3,8 +3,8 @@ import { SECOND } from '../../lib/base/clock.js'
 import type { Decision } from '../../lib/entitlement/decide.js'
 import { createDecisionLoads } from '../../lib/entitlement/load-decision.js'
 import type { Subscription } from '../../lib/store/port/store.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate } from '../support/until.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 describe('a load of a decision', () => {
   it('queries an unresponsive database once a second, and answers from memory in between', async () => {

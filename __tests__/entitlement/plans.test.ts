@@ -5,10 +5,10 @@ import { decisionAbout, entitlesTo, type ItemOptions } from '../../lib/entitleme
 import type { GuardDecision } from '../../lib/express/require-entitlement.js'
 import type { Marketplace } from '../../lib/index.js'
 import type { Subscription } from '../../lib/store/port/store.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { createReader, record } from '../support/reader.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
+import { createReader, record } from '../support/scenes/reader.js'
 
 const PLANS = ['basic', 'pro', 'team']
 

@@ -3,8 +3,8 @@ import { HOUR, SECOND } from '../../lib/base/clock.js'
 import type { DecisionRules } from '../../lib/entitlement/decide.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../lib/store/port/store.js'
-import { createReader, record } from '../support/reader.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
+import { createReader, record } from '../support/scenes/reader.js'
 
 describe('the wait of a question for a read', () => {
   it('counts from the delivery, not from the question', async () => {

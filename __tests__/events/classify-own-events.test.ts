@@ -4,7 +4,7 @@ import { ConfigError, MarketplaceError } from '../../lib/base/errors.js'
 import { createClassifier } from '../../lib/events/classify.js'
 import { defineEvent } from '../../lib/events/define-event.js'
 import { createRegistry, EVENTS } from '../../lib/events/registry.js'
-import { classify, purchase } from '../support/classify.js'
+import { classify, purchase } from '../support/scenes/classify.js'
 
 const NOTICE = { business_id: 'b-1', purchasable_uid: 'p-1', subscription_uid: 's-1' }
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { parseRecord } from '../../lib/base/record.js'
-import { classify, purchase, RECORD, subjectOf } from '../support/classify.js'
+import { classify, purchase, RECORD, subjectOf } from '../support/scenes/classify.js'
 
 const NOTICE = { business_id: 'b-1', purchasable_uid: 'p-1', subscription_uid: 's-1' }
 

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { askPage, openPage } from '../support/browser.js'
+import { askPage, openPage } from '../support/processes/browser.js'
 
 export interface Demo {
   process: ChildProcess

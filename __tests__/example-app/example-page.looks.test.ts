@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Page } from 'playwright-core'
-import { askPage, axeViolations, troubles, useBrowser } from '../support/browser.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { askPage, axeViolations, troubles, useBrowser } from '../support/processes/browser.js'
 import { endDemo, headlineIs, openDemo, press, startDemo, text, useDemo } from './example-page.demo.js'
 
 /** The folder for screenshots of the page. */

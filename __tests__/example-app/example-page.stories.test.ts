@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
-import { askPage, troubles, useBrowser } from '../support/browser.js'
+import { askPage, troubles, useBrowser } from '../support/processes/browser.js'
 import { headlineIs, openDemo, press, tabTo, text, useDemo } from './example-page.demo.js'
 
 useBrowser()

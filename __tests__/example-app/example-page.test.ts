@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { Page } from 'playwright-core'
-import { askPage, troubles, useBrowser } from '../support/browser.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { askPage, troubles, useBrowser } from '../support/processes/browser.js'
 import { endDemo, headlineIs, openDemo, press, startDemo, tabTo, text, useDemo } from './example-page.demo.js'
 
 useBrowser()

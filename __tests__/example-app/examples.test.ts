@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createExample } from '../package/installed-package.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { startPostgres } from '../support/postgres.js'
+import { startPostgres } from '../support/engines/postgres.js'
 
 const EXAMPLES = join(__dirname, '..', '..', 'examples')
 const MINUTES = 120_000

@@ -1,7 +1,17 @@
 import type { Socket } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import express5 from 'express'
-import { chunked, dial, EVENT, exchange, express4, head, received, serve, TEXT } from '../support/bodies.js'
+import {
+  chunked,
+  dial,
+  EVENT,
+  exchange,
+  express4,
+  head,
+  received,
+  serve,
+  TEXT,
+} from '../support/receiving/bodies.js'
 
 describe.each([
   ['Express 4', express4],

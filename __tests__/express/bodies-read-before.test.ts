@@ -1,7 +1,16 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import express5 from 'express'
-import { type Before, chunked, EVENT, exchange, express4, head, serve, TEXT } from '../support/bodies.js'
+import {
+  type Before,
+  chunked,
+  EVENT,
+  exchange,
+  express4,
+  head,
+  serve,
+  TEXT,
+} from '../support/receiving/bodies.js'
 
 describe.each([
   ['Express 4', express4],

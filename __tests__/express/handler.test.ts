@@ -6,7 +6,7 @@ import express5 from 'express'
 import { createListener } from '../../lib/express/listener.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { listen, OPTIONS, send, serve } from '../support/handler-calls.js'
+import { listen, OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
 
 const express4 = require('express-4') as typeof express5
 

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import express5 from 'express'
 import request from 'supertest'
-import { barrier, EVENT, express4, setUp, until } from '../support/receivers.js'
+import { barrier, EVENT, express4, setUp, until } from '../support/receiving/receivers.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 

@@ -6,7 +6,7 @@ import type { Envelope } from '../../lib/base/envelope.js'
 import { createSecretSearch } from '../../lib/express/delivery-secret.js'
 import { createReceiver } from '../../lib/express/receiver.js'
 import { RECEIVER_DEFAULTS } from '../support/defaults.js'
-import { barrier, dial, EVENT, express4, listen, setUp, until } from '../support/receivers.js'
+import { barrier, dial, EVENT, express4, listen, setUp, until } from '../support/receiving/receivers.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 

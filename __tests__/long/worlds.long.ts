@@ -1,10 +1,15 @@
 import '../support/months/disk.js'
 import '../support/simulation/quick-construction.js'
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { useEngine } from '../support/engines/engines.js'
+import type { VirtualClock } from '../support/machine/virtual-clock.js'
 import { liveCalmly } from '../support/months/calm.js'
+import { FAULT_NAMES } from '../support/months/faults.js'
 import type { Invariant } from '../support/months/invariants.js'
+import { faultsOf } from '../support/months/many.js'
 import { SABOTAGES } from '../support/months/sabotage.js'
-import { liveThrough } from '../support/months/world.js'
+import { createSharedPostgres } from '../support/months/shared-postgres.js'
+import { liveThrough, type WorldResult } from '../support/months/world.js'
 import { breaksOf } from '../support/simulation/breaks.js'
 import { createDatabase, type Database } from '../support/simulation/database.js'
 import { simulate } from '../support/simulation/run.js'
@@ -53,8 +58,33 @@ describe('months that are longer than the retention', () => {
   it.each(['only asks', 'with handlers'] as const)(
     'keep every invariant for an app that lives %s',
     async (habit) => {
-      const { command, broken } = await liveCalmly(1, { days: 96, habit, instances: 1 })
-      expect({ command, broken }).toEqual({ command, broken: [] })
+      expectWhole(await liveCalmly(1, { days: 96, habit, instances: 1 }))
     },
   )
 })
+
+describe('months of an app', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it.each(FAULT_NAMES)('keep every invariant with days of the fault %s', async (name) => {
+    expectWhole(await liveThrough(1, [name]))
+  })
+
+  it('keep every invariant with several faults', async () => {
+    expectWhole(await liveThrough(1, faultsOf(1)))
+  })
+
+  it('keep every invariant with several instances', async () => {
+    expectWhole(await liveCalmly(1, { days: 30, habit: 'with handlers', instances: 2 }))
+  })
+
+  it('keep every invariant on PostgreSQL', async () => {
+    const address = await engine.freshAddress()
+    const createDatabase = (time: VirtualClock) => createSharedPostgres(time, address)
+    expectWhole(await liveCalmly(1, { days: 3, habit: 'with handlers', instances: 2, createDatabase }))
+  })
+})
+
+function expectWhole({ command, broken }: WorldResult) {
+  expect({ command, broken }).toEqual({ command, broken: [] })
+}

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { PurchaseChange } from '../../lib/index.js'
-import { bringAbout, pendingChanges } from '../support/changes.js'
 import { createScene } from '../support/scene.js'
+import { bringAbout, pendingChanges } from '../support/scenes/changes.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'

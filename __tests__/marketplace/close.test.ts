@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { appToken } from '../../lib/index.js'
-import { createFileScene, notice, tokensFor } from '../support/file-scene.js'
 import { internals } from '../support/internals.js'
 import { createScene, deliver, openMarketplace, serve } from '../support/scene.js'
+import { createFileScene, notice, tokensFor } from '../support/scenes/file-scene.js'
 import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'

@@ -4,10 +4,10 @@ import type { Decision, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { withStoreFaults } from '../support/engines/store-faults.js'
+import { storeOption } from '../support/engines/store-option.js'
 import { internals } from '../support/internals.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
-import { withStoreFaults } from '../support/store-faults.js'
-import { storeOption } from '../support/store-option.js'
 import { until } from '../support/until.js'
 
 describe('while the store cannot accept a delivery', () => {

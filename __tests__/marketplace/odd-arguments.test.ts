@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
-import { buy, explode } from '../support/purchases.js'
 import { createScene } from '../support/scene.js'
+import { buy, explode } from '../support/scenes/purchases.js'
 
 const B1 = 'business-one'
 

@@ -4,9 +4,9 @@ import { DAY, SECOND } from '../../lib/base/clock.js'
 import type { ReadClaim } from '../../lib/store/port/store.js'
 import { createLeaseLoop } from '../../lib/work/leases/lease-loop.js'
 import { claimOne } from '../support/conformance/lab.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { createDatabase, type Database } from '../support/simulation/database.js'
 import { simulate } from '../support/simulation/run.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 /**
  * The whole system with several instances, in worlds that depend only on a seed. The platform lags, lies and fails.

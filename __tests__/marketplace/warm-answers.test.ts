@@ -2,10 +2,10 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../lib/base/clock.js'
 import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../lib/store/port/store.js'
-import { createReader, record } from '../support/reader.js'
-import { createScene, openMarketplace } from '../support/scene.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
+import { openMarketplace } from '../support/scene.js'
+import { createReader, record } from '../support/scenes/reader.js'
 import { gate } from '../support/until.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 const TTL_MS = 5 * SECOND
 const MAX_STALE_MS = 60 * SECOND
@@ -98,16 +98,6 @@ describe('isEntitled', () => {
     fail()
     await clock.advance(TTL_MS)
     expect(await isEntitled('b')).toBe(true)
-  })
-
-  it('follows a purchase and its end', async () => {
-    const { platform, marketplace } = await createScene()
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await platform.settled()
-    expect(await marketplace.isEntitled('b1')).toBe(true)
-    platform.cancel(uid)
-    await platform.settled()
-    expect(await marketplace.isEntitled('b1')).toBe(false)
   })
 })
 

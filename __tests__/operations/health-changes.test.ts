@@ -7,10 +7,10 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { LogFields } from '../../lib/telemetry/logger.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { startScraping } from '../support/exposition.js'
-import { jumpingClock } from '../support/jumping-clock.js'
+import { storeOption } from '../support/engines/store-option.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { startScraping } from '../support/processes/exposition.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
-import { storeOption } from '../support/store-option.js'
 import { looks, until } from '../support/until.js'
 
 const DELIVERY = sampleDelivery('application/installed')

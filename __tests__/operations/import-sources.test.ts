@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { openMarketplace, startPlatform } from '../support/scene.js'
-import { changesOf, type Line, sell } from '../support/sold.js'
+import { changesOf, type Line, sell } from '../support/scenes/sold.js'
 import { gate, until } from '../support/until.js'
 
 describe('subscriptions.import', () => {

@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import type { ImportOptions } from '../../lib/index.js'
 import type { Simulator } from '../../lib/testing/index.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
-import { changesOf, sell } from '../support/sold.js'
+import { changesOf, sell } from '../support/scenes/sold.js'
 import { until } from '../support/until.js'
 
 describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {

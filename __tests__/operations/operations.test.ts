@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import type { HistoryItem, Marketplace } from '../../lib/index.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { internals } from '../support/internals.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'

@@ -4,10 +4,10 @@ import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { withStoreFaults } from '../support/engines/store-faults.js'
+import { storeOption } from '../support/engines/store-option.js'
 import { internals } from '../support/internals.js'
 import { createScene } from '../support/scene.js'
-import { withStoreFaults } from '../support/store-faults.js'
-import { storeOption } from '../support/store-option.js'
 
 describe('readiness()', () => {
   it('is ready once the store is open, and not before', async () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { internals } from '../support/internals.js'
-import { buy, notice, readsOf } from '../support/purchases.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
+import { buy, notice, readsOf } from '../support/scenes/purchases.js'
 import { gate, until } from '../support/until.js'
 
 const B1 = 'business-one'

@@ -5,9 +5,9 @@ import { DAY } from '../../lib/base/clock.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
 
 const NEW_SECRET = 'Tn4vXk29qLs7Wp3zRb8yHd6c'
 const NEVER = { count: 0, firstAt: null, lastAt: null }

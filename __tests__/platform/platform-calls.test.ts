@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import { createHttp } from '../../lib/platform/http.js'
 import { appToken, businessToken, directoryToken } from '../../lib/platform/token.js'
-import { type Answer, found, html, json, outage, read, start } from '../support/platform-calls.js'
+import { type Answer, found, html, json, outage, read, start } from '../support/platform/platform-calls.js'
 
 describe('a token endpoint that never answers', () => {
   it('does not delay a caller that aborts, and does not cancel the call for the others', async () => {

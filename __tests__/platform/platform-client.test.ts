@@ -12,7 +12,7 @@ import {
   records,
   reply,
   start,
-} from '../support/platform-calls.js'
+} from '../support/platform/platform-calls.js'
 
 describe('reading a subscription', () => {
   it('makes exactly the calls of the interface document', async () => {

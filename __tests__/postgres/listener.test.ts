@@ -3,9 +3,9 @@ import { MINUTE, SECOND } from '../../lib/base/clock.js'
 import { createListener } from '../../lib/postgres/notifications.js'
 import type { Hint } from '../../lib/store/port/store.js'
 import { ANYTHING } from '../../lib/store/sql/engine.js'
-import { CHANNEL, createListeningServer } from '../support/listening-server.js'
+import { CHANNEL, createListeningServer } from '../support/engines/listening-server.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate } from '../support/until.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 describe('a listener', () => {
   it('begins with the hint that anything may have changed, after its own probe has arrived', async () => {

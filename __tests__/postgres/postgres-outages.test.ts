@@ -5,11 +5,11 @@ import pg from 'pg'
 import { systemClock } from '../../lib/base/clock.js'
 import { postgresStore, storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { useEngine } from '../support/engines.js'
+import { useEngine } from '../support/engines/engines.js'
+import { startProxy } from '../support/engines/tcp-proxy.js'
 import { notice } from '../support/events.js'
 import { internals } from '../support/internals.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
-import { startProxy } from '../support/tcp-proxy.js'
 import { until } from '../support/until.js'
 
 const engine = useEngine('PostgreSQL')

@@ -6,9 +6,9 @@ import type { PostgresClient } from '../../lib/postgres/connection.js'
 import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { engine } from '../support/engines/one-postgres.js'
+import { createTransactionPooler } from '../support/engines/transaction-pooler.js'
 import { eventOf } from '../support/events.js'
-import { engine } from '../support/one-postgres.js'
-import { createTransactionPooler } from '../support/transaction-pooler.js'
 
 describe('a pool of the app', () => {
   it('with a pipeline gets all statements of a batch of deliveries before the first answer', async () => {

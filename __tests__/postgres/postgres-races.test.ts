@@ -13,7 +13,7 @@ import {
   handling,
   leasedEntries,
 } from '../support/conformance/lab.js'
-import { useEngine } from '../support/engines.js'
+import { useEngine } from '../support/engines/engines.js'
 import { eventOf } from '../support/events.js'
 import { until } from '../support/until.js'
 

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { onCleanUp } from '../support/clean-up.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
-import { EVAL_TYPESCRIPT } from '../support/processes.js'
-import { freePort, startProxy } from '../support/tcp-proxy.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { freePort, startProxy } from '../support/engines/tcp-proxy.js'
+import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 import { until } from '../support/until.js'
 
 const engines = ENGINE_NAMES.map(useEngine)
@@ -211,7 +211,7 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
   const script = `
     const id = require.resolve('@jest/globals')
     require.cache[id] = { id, loaded: true, exports: { afterEach() {}, afterAll() {} } }
-    const { startPostgres } = require(${JSON.stringify(join(__dirname, '../support/postgres.ts'))})
+    const { startPostgres } = require(${JSON.stringify(join(__dirname, '../support/engines/postgres.ts'))})
     startPostgres({ lives: 'file' })
       .then(({ port, sql }) => Promise.all([port, sql('show data_directory')]))
       .then(([port, [row]]) => process.stdout.write(JSON.stringify({ port, data: row.data_directory })))

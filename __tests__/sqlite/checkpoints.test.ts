@@ -8,8 +8,8 @@ import { NoThread } from '../../lib/sqlite/file/thread.js'
 import { createMutex } from '../../lib/sqlite/mutex.js'
 import { sql } from '../../lib/store/sql/sql.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate, until } from '../support/until.js'
-import { createVirtualClock } from '../support/virtual-clock.js'
 
 const PASSIVE = 'pragma wal_checkpoint(passive)'
 

@@ -1,4 +1,4 @@
-import '../support/failing-disk.js'
+import '../support/machine/failing-disk.js'
 import { existsSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
@@ -8,7 +8,7 @@ import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { eventOf } from '../support/events.js'
-import { disk } from '../support/failing-disk.js'
+import { disk } from '../support/machine/failing-disk.js'
 
 const whereShown = existsSync('/proc/self/fd') ? it : it.skip
 afterEach(() => {

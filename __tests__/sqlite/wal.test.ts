@@ -1,11 +1,11 @@
-import '../support/failing-disk.js'
+import '../support/machine/failing-disk.js'
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
 import { openWal, syncFolder } from '../../lib/sqlite/file/wal.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
-import { disk } from '../support/failing-disk.js'
+import { disk } from '../support/machine/failing-disk.js'
 
 const PAGE = 4_096
 const whereShown = existsSync('/proc/self/fd') ? it : it.skip

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Hint, Store } from '../../lib/store/port/store.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { eventOf } from '../support/events.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
 
 const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
 

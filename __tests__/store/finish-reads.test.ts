@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import type { ReadClaim, ReadFinish, Store } from '../../lib/store/port/store.js'
 import { claimOne } from '../support/conformance/lab.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { eventOf } from '../support/events.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
 
 describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
   const engine = useEngine(name)

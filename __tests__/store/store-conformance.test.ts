@@ -1,56 +1,9 @@
-import { execFile } from 'node:child_process'
-import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
-import type { SqliteDriverName } from '../../lib/sqlite/drivers.js'
-import { createSqliteEngine } from '../../lib/sqlite/engine.js'
-import type { Store } from '../../lib/store/port/store.js'
-import { createSqlStore } from '../../lib/store/sql-store.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
-import { temporaryFolder } from '../support/clean-up.js'
-import type { StoreConformanceOptions } from '../support/conformance/options.js'
+import { describeConformance, ROWS } from '../support/conformance/describe-conformance.js'
 import { storeConformance } from '../support/conformance/store-conformance.js'
-import { type TestEngine, useEngine } from '../support/engines.js'
-import { EVAL_TYPESCRIPT } from '../support/processes.js'
 
-/** One entry for each engine. */
-const STORES: Record<string, StoreConformanceOptions> = {
-  ...(hasNodeSqlite() ? { 'node:sqlite on a file': onFiles('node:sqlite', 'shared') } : {}),
-  ...(hasNodeSqlite() ? { 'node:sqlite in memory': inMemory('node:sqlite') } : {}),
-  'libsql on a file': onFiles('libsql', 'exclusive'),
-  'libsql in memory': inMemory('libsql'),
-  PostgreSQL: onPostgres(useEngine('PostgreSQL')),
-}
-
-/** The rows of docs/faults.md that each check covers. */
-const ROWS: Record<string, string> = {
-  'accept: stores the other events of a batch with an id that is already stored': 'C9',
-  'accept: a NUL is stored, or refused alone: its siblings are stored and nothing blocks': 'B7, C9',
-  'accept: half a surrogate pair is stored, or refused alone: its siblings are stored and nothing blocks':
-    'B7, C9',
-  'accept: an identifier of 10,000 characters is stored, or refused alone: its siblings are stored and nothing blocks':
-    'B7, C9',
-  'accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due':
-    'C10',
-  'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval':
-    'D1',
-  'finishRead: a result from before a lapse never replaces a later one': 'D6',
-}
-
-/**
- * libsql 0.5 aborts the process when it reads text that is not UTF-8, and SQLite makes such text from half a surrogate
- * pair in JSON. So these checks run in processes of their own.
- */
-const BYTES = /half a surrogate pair|that cannot be stored|whatever characters/
-
-describe.each(Object.entries(STORES))('the store on %s', (store, options) => {
-  for (const { name, run } of storeConformance(options)) {
-    const mayEndTheProcess = store.startsWith('libsql') && BYTES.test(name)
-    if (!mayEndTheProcess) it(titleOf(name), run)
-    else if (store === 'libsql in memory') it(titleOf(name), () => runApart(name))
-  }
-})
+// `npm run test:long` runs every check on every store.
+describeConformance({ all: false })
 
 describe('the conformance suite', () => {
   const every = storeConformance({ createStore: never, reopen: never, beside: never })
@@ -63,98 +16,6 @@ describe('the conformance suite', () => {
     expect(every.map(({ name }) => name)).toEqual(expect.arrayContaining(Object.keys(ROWS)))
   })
 })
-
-function titleOf(name: string): string {
-  return ROWS[name] ? `${ROWS[name]} ${name}` : name
-}
-
-function hasNodeSqlite(): boolean {
-  return process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
-}
-
-function onFiles(driver: SqliteDriverName, file: 'shared' | 'exclusive'): StoreConformanceOptions {
-  const { clock, advance } = movingClock()
-  const paths = new WeakMap<Store, string>()
-  const at = (path: string) => {
-    const store = createSqlStore(createSqliteEngine({ path, clock, driver }))
-    paths.set(store, path)
-    return store
-  }
-  const again = (store: Store) => at(paths.get(store) as string)
-  return {
-    createStore: () => at(join(temporaryFolder(), 'm.db')),
-    reopen: again,
-    beside: file === 'shared' ? again : undefined,
-    advance,
-  }
-}
-
-/** A store in memory is lost with its connection, so the two stores share the engine. */
-function inMemory(driver: SqliteDriverName): StoreConformanceOptions {
-  const { clock, advance } = movingClock()
-  const engines = new WeakMap<Store, ReturnType<typeof createSqliteEngine>>()
-  return {
-    createStore() {
-      const engine = createSqliteEngine({ path: ':memory:', clock, driver })
-      const store = createSqlStore(engine)
-      engines.set(store, engine)
-      return store
-    },
-    beside(open) {
-      const engine = engines.get(open) as ReturnType<typeof createSqliteEngine>
-      const nothing = async () => {}
-      return createSqlStore({ ...engine, open: nothing, migrate: nothing, close: nothing })
-    },
-    advance,
-  }
-}
-
-/** The system's clock, which the suite can set forward. */
-function movingClock() {
-  let ahead = 0
-  return {
-    clock: {
-      ...systemClock,
-      now: () => Date.now() + ahead,
-      monotonic: () => systemClock.monotonic() + ahead,
-    },
-    advance(ms: number) {
-      ahead += ms
-    },
-  }
-}
-
-/** Each store has a schema of its own: creating a database takes 0.3 s, a schema 0.05 s. */
-function onPostgres(server: TestEngine): StoreConformanceOptions {
-  const schemas = new WeakMap<Store, string>()
-  let address: Promise<string> | undefined
-  let made = 0
-  const at = async (schema: string) => {
-    address ??= server.freshAddress()
-    const store = storeFor(
-      postgresStore({ connectionString: await address, schema, maxConnections: 5 }),
-      systemClock,
-    )
-    schemas.set(store, schema)
-    return store
-  }
-  const again = (store: Store) => at(schemas.get(store) as string)
-  return { createStore: () => at(`conformance_${++made}`), reopen: again, beside: again }
-}
-
-/** Runs one check on libsql in memory, in a process of its own. */
-async function runApart(name: string): Promise<void> {
-  const lib = (file: string) => `require(${JSON.stringify(join(__dirname, '../../lib', file))})`
-  const code = `
-    const { storeConformance } = require(${JSON.stringify(join(__dirname, '../support/conformance/store-conformance.ts'))})
-    const { createSqlStore } = ${lib('store/sql-store.ts')}
-    const { createSqliteEngine } = ${lib('sqlite/engine.ts')}
-    const { systemClock: clock } = ${lib('base/clock.ts')}
-    const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
-    const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
-    checks.find((check) => check.name === ${JSON.stringify(name)}).run()`
-  await promisify(execFile)(process.execPath, [...EVAL_TYPESCRIPT, code])
-}
 
 function never(): never {
   throw new Error('nothing is run')

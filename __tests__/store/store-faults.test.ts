@@ -3,7 +3,7 @@ import { systemClock } from '../../lib/base/clock.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { withStoreFaults } from '../support/store-faults.js'
+import { withStoreFaults } from '../support/engines/store-faults.js'
 
 describe('a store with faults', () => {
   it('does nothing in an unavailable call, and all of the work in an unacknowledged one', async () => {

@@ -1,4 +1,4 @@
-import '../support/failing-disk.js'
+import '../support/machine/failing-disk.js'
 import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -11,8 +11,8 @@ import { createSqlStore } from '../../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { claimOne, EVERY_TOPIC, handling, leasedEntries } from '../support/conformance/lab.js'
 import { eventOf } from '../support/events.js'
-import { disk } from '../support/failing-disk.js'
-import { EVAL_TYPESCRIPT } from '../support/processes.js'
+import { disk } from '../support/machine/failing-disk.js'
+import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 
 // The promises of every store are in store-conformance.test.ts; these are promises of SQLite only.
 
@@ -31,7 +31,7 @@ describe.each(drivers)('the SQLite store on %s', (driver) => {
     await store.close()
     const child = spawnSync(process.execPath, [
       ...EVAL_TYPESCRIPT,
-      `require(${JSON.stringify(join(__dirname, '../support/claim-and-die.ts'))})`,
+      `require(${JSON.stringify(join(__dirname, '../support/engines/claim-and-die.ts'))})`,
       path,
       driver,
     ])

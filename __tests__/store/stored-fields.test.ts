@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { names, tableWith } from '../support/docs/pages.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 
 describe('the page on privacy', () => {
   it('lists every column of every table, and no other', async () => {

@@ -6,10 +6,10 @@ import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { startScraping } from '../support/exposition.js'
+import { storeOption } from '../support/engines/store-option.js'
 import { internals } from '../support/internals.js'
+import { startScraping } from '../support/processes/exposition.js'
 import { createScene } from '../support/scene.js'
-import { storeOption } from '../support/store-option.js'
 import { until } from '../support/until.js'
 
 const GUIDE = readFileSync(join(__dirname, '..', '..', 'docs', 'prometheus.md'), 'utf8')

@@ -9,9 +9,9 @@ import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
 import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { startScraping } from '../support/exposition.js'
+import { storeOption } from '../support/engines/store-option.js'
+import { startScraping } from '../support/processes/exposition.js'
 import { createScene } from '../support/scene.js'
-import { storeOption } from '../support/store-option.js'
 
 describe('metrics', () => {
   it('have every instrument of the table, with its unit and description', async () => {

@@ -9,7 +9,7 @@ import {
   start,
   tokenQuery,
   tokenReply,
-} from '../support/simulator-calls.js'
+} from '../support/platform/simulator-calls.js'
 
 describe('the token endpoint', () => {
   it('refuses wrong credentials as invalid_client', async () => {

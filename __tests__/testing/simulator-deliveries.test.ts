@@ -3,7 +3,7 @@ import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { createClassifier } from '../../lib/events/classify.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { NAMES, registerOverHttp, start, startTarget } from '../support/simulator-calls.js'
+import { NAMES, registerOverHttp, start, startTarget } from '../support/platform/simulator-calls.js'
 
 describe('deliveries', () => {
   it('carry each of the seven events as documented', async () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
 import { FAULT_KINDS, type Fault, type Simulator } from '../../lib/testing/index.js'
-import { read, readReply, realClock, start, tokenReply } from '../support/simulator-calls.js'
+import { read, readReply, realClock, start, tokenReply } from '../support/platform/simulator-calls.js'
 
 describe('faults of calls', () => {
   const cases: [string, Fault, (platform: Simulator, uid: string, token: string) => Promise<unknown>][] = [

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { RECORD_FIELDS } from '../../lib/base/record.js'
 import { createSimulator, type Simulator } from '../../lib/testing/index.js'
 import { TRANSITIONS } from '../../lib/testing/transitions.js'
-import { accessToken, read, readReply, start } from '../support/simulator-calls.js'
+import { accessToken, read, readReply, start } from '../support/platform/simulator-calls.js'
 
 describe('the transition table, row by row', () => {
   it.each(TRANSITIONS.map((row) => ({ ...row, from: row.current.join(' or ') })))(

@@ -7,7 +7,7 @@ import type { NewEvent } from '../../lib/store/port/store.js'
 import { createIntake } from '../../lib/work/receiving/intake.js'
 import type { NamedItem } from '../../lib/work/receiving/requested-reads.js'
 import { temporaryFolder } from '../support/clean-up.js'
-import { jumpingClock } from '../support/jumping-clock.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 

@@ -4,7 +4,7 @@ import { DAY, HOUR } from '../../lib/base/clock.js'
 import { checkDelivery } from '../../lib/cli/doctor/delivery.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { noticeOf } from '../support/events.js'
-import { jumpingClock } from '../support/jumping-clock.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
 import { createScene } from '../support/scene.js'
 
 const RENAMED = {

@@ -1,4 +1,4 @@
-import type { PostgresServer } from '../postgres.js'
+import type { PostgresServer } from '../engines/postgres.js'
 
 /** A row of the journal, as it is in the database. */
 export interface JournalRow {

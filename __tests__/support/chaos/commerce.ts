@@ -1,5 +1,5 @@
 import type { Simulator } from '../../../lib/testing/index.js'
-import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
+import { nextAct, PAID_AT_ONCE, standingOf } from '../platform/businesses.js'
 import { OTHER_ITEM, OUR_ITEM } from '../settings.js'
 import { now, overlaps, type Window } from './clock.js'
 

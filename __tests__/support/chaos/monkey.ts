@@ -1,6 +1,6 @@
 import type { FaultHandle, Simulator } from '../../../lib/testing/index.js'
 import type { Seeded } from '../../../lib/testing/random.js'
-import type { PostgresServer } from '../postgres.js'
+import type { PostgresServer } from '../engines/postgres.js'
 import { now, type Window } from './clock.js'
 import type { Instance } from './instances.js'
 

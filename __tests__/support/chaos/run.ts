@@ -1,6 +1,6 @@
 import { setTimeout as pause } from 'node:timers/promises'
 import { seeded } from '../../../lib/testing/random.js'
-import { startPostgres } from '../postgres.js'
+import { startPostgres } from '../engines/postgres.js'
 import { startPlatform } from '../scene.js'
 import { disagreements, noticesWithoutRead, unhandled, wrongLastChanges } from './agreement.js'
 import { type Audit, audit, type Finding } from './audit.js'

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import type { ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
-import { failing } from './failing-reads.js'
 import { type Check, claimedAll, fails, has, known, named, shows } from './lab.js'
+import { failing } from './reads/failing-reads.js'
 
 export const COMPARING: readonly Check[] = [
   {

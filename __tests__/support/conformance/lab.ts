@@ -1,15 +1,15 @@
 import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Store } from '../../../lib/store/port/store.js'
-import { STORE_METHODS } from '../store-faults.js'
-import { EVERY_TOPIC, handling } from './lane-calls.js'
+import { STORE_METHODS } from '../engines/store-faults.js'
+import { EVERY_TOPIC, handling } from './lanes/lane-calls.js'
 import type { StoreConformanceOptions } from './options.js'
 
 export { has, idsOf, isNumber, same } from './assertions.js'
-export { claimOne } from './claim-one.js'
-export * from './lane-calls.js'
+export * from './lanes/lane-calls.js'
 export * from './lease-times.js'
-export * from './read-calls.js'
+export { claimOne } from './reads/claim-one.js'
+export * from './reads/read-calls.js'
 
 export interface Check {
   name: string

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import type { Store } from '../../../lib/store/port/store.js'
-import { handOver } from './handing-over.js'
 import {
   type Check,
   claimed,
@@ -23,6 +22,7 @@ import {
   same,
   shows,
 } from './lab.js'
+import { handOver } from './lanes/handing-over.js'
 
 /** Two stores over one database, as two processes have them. */
 export const SEVERAL: readonly Check[] = (

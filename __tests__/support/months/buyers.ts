@@ -1,6 +1,6 @@
-import { nextAct, PAID_AT_ONCE, standingOf } from '../businesses.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
+import { nextAct, PAID_AT_ONCE, standingOf } from '../platform/businesses.js'
 import type { Random } from '../simulation/random.js'
-import type { VirtualClock } from '../virtual-clock.js'
 import type { Deliveries } from './deliveries.js'
 import { HOUR, MINUTE } from './durations.js'
 import type { Platform, Subscription } from './platform.js'

@@ -1,5 +1,5 @@
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import { createRandom } from '../simulation/random.js'
-import type { VirtualClock } from '../virtual-clock.js'
 import type { Deployed, Sabotage } from './app.js'
 import { answerDueAt, type Customer, type Customs, createCustomers } from './customers.js'
 import { DAY, HOUR, MINUTE, SECOND } from './durations.js'

@@ -1,5 +1,5 @@
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import type { Random } from '../simulation/random.js'
-import type { VirtualClock } from '../virtual-clock.js'
 import type { App } from './app.js'
 import { HOUR, MINUTE, SECOND } from './durations.js'
 import { OUR_ITEM, type Subscription } from './platform.js'

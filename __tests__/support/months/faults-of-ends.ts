@@ -88,7 +88,7 @@ async function endureRestarts(world: World, what: string, forMs: number) {
   const isRestarted = random.chance(0.5)
   buyers.rest(true)
   await endure(world, what, HOUR)
-  for (let passed = HOUR; passed < forMs; passed += HOUR) {
+  for (let passed = HOUR; passed < Math.min(forMs, world.longestMs); passed += HOUR) {
     if (isRestarted) await app.redeploy()
     await world.time.advance(HOUR)
     await probes.expectPayers(`while ${what}`)

@@ -4,7 +4,7 @@ import type { MarketplaceOptions } from '../../../lib/index.js'
 
 /**
  * The package that the months test: that of this tree, or another version's, to see an invariant fail there:
- * `MONTHS_LIB=/somewhere/else/lib/index npx jest __tests__/faults/months.test.ts`.
+ * `MONTHS_LIB=/somewhere/else/lib/index npx jest __tests__/faults/life/months.test.ts`.
  */
 const { MONTHS_LIB } = process.env
 

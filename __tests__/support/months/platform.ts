@@ -1,8 +1,8 @@
-import { type CallFault, createPlatform, type FaultOf, type Reply } from '../platform.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
+import { type CallFault, createPlatform, type FaultOf, type Reply } from '../platform/platform.js'
 import type { Random } from '../simulation/random.js'
-import type { VirtualClock } from '../virtual-clock.js'
 
-export type { Subscription } from '../platform.js'
+export type { Subscription } from '../platform/platform.js'
 
 export const OUR_ITEM = 'item-ours'
 export const ADDRESSES = { baseUrl: 'https://platform.test', authUrl: 'https://auth.test' }

@@ -1,5 +1,5 @@
 import type { Decision, Health } from '../../../lib/index.js'
-import type { VirtualClock } from '../virtual-clock.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import type { App } from './app.js'
 import type { Buyers } from './buyers.js'
 import { ANSWER_WITHIN_MS, type Deliveries } from './deliveries.js'

@@ -1,6 +1,6 @@
 import pg from 'pg'
 import type { createPostgresEngine as CreateEngine } from '../../../lib/postgres/engine.js'
-import type { VirtualClock } from '../virtual-clock.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import { untilAnswered } from './disk.js'
 import { fromPackage } from './package-under-test.js'
 import { createConnector, type SharedDatabase } from './shared.js'

@@ -4,7 +4,7 @@ import type { Hint, Store } from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import type { MIGRATIONS as Migrations } from '../../../lib/store/sql/migrations.js'
 import type { createSqlStore as CreateStore } from '../../../lib/store/sql-store.js'
-import type { VirtualClock } from '../virtual-clock.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import { fromPackage } from './package-under-test.js'
 
 const createSqliteEngine: typeof CreateEngine = fromPackage('sqlite/engine.js').createSqliteEngine

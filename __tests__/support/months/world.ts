@@ -1,5 +1,5 @@
+import { createVirtualClock } from '../machine/virtual-clock.js'
 import { createRandom } from '../simulation/random.js'
-import { createVirtualClock } from '../virtual-clock.js'
 import { type App, createApp, type Sabotage } from './app.js'
 import { CLOSELY_MS, checkBudget } from './budget.js'
 import { createBuyers } from './buyers.js'
@@ -42,9 +42,14 @@ export type World = ReturnType<typeof createWorld>
 
 export function createWorld(
   seed: number,
-  options: { isDiskSmall?: boolean; sabotage?: Sabotage | undefined; dozeMs?: number } = {},
+  options: {
+    isDiskSmall?: boolean
+    sabotage?: Sabotage | undefined
+    dozeMs?: number
+    longestMs?: number | undefined
+  } = {},
 ) {
-  const { isDiskSmall = false, sabotage, dozeMs = DOZE_MS } = options
+  const { isDiskSmall = false, sabotage, dozeMs = DOZE_MS, longestMs = Number.POSITIVE_INFINITY } = options
   const random = createRandom(seed)
   const time = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
   const trace: string[] = []
@@ -70,6 +75,8 @@ export function createWorld(
   const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger })
   return {
     ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger },
+    /** The longest that a fault lasts which may last for hours or for days. */
+    longestMs,
     ...{ disk, app, deliveries, buyers, probes, trace },
     note: (line: string) => void trace.push(`day ${(time.passed() / DAY).toFixed(3)} ${line}`),
     async checkJournal() {
@@ -86,10 +93,9 @@ export function createWorld(
 export async function liveThrough(
   seed: number,
   faults: readonly FaultName[],
-  options: { sabotage?: Sabotage } = {},
+  options: { sabotage?: Sabotage; longestMs?: number } = {},
 ): Promise<WorldResult> {
-  const { sabotage } = options
-  const world = createWorld(seed, { isDiskSmall: faults.includes('disk'), sabotage })
+  const world = createWorld(seed, { ...options, isDiskSmall: faults.includes('disk') })
   const { time, app, buyers, probes, verdict, platform, deliveries, random, note } = world
   const expected = [...EXPECTED, ...faults.flatMap((name) => (FAULTS[name] as FaultClass).checks ?? [])]
   return live(world, { seed, faults, command: repeat(seed, faults), expected }, async () => {

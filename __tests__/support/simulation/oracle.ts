@@ -9,7 +9,7 @@ import type {
   ReadFinish,
   Store,
 } from '../../../lib/store/port/store.js'
-import type { Shown } from '../platform.js'
+import type { Shown } from '../platform/platform.js'
 import type { Database } from './database.js'
 import type { RandomPlatform } from './platform.js'
 import type { Process } from './process.js'

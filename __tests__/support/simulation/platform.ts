@@ -1,5 +1,5 @@
-import { type CallFault, createPlatform, type FaultOf, type Shown } from '../platform.js'
-import type { VirtualClock } from '../virtual-clock.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
+import { type CallFault, createPlatform, type FaultOf, type Shown } from '../platform/platform.js'
 import type { Random } from './random.js'
 
 /** The faults of a call, with their weights. */

@@ -5,9 +5,9 @@ import {
   type MarketplaceOptions,
 } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/port/store.js'
-import { STORE_METHODS } from '../store-faults.js'
-import { storeOption } from '../store-option.js'
-import type { VirtualClock } from '../virtual-clock.js'
+import { STORE_METHODS } from '../engines/store-faults.js'
+import { storeOption } from '../engines/store-option.js'
+import type { VirtualClock } from '../machine/virtual-clock.js'
 import type { Wire } from './database.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'

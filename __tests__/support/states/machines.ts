@@ -3,7 +3,7 @@ import { createListener } from '../../../lib/postgres/notifications.js'
 import { createLifeCycle } from '../../../lib/store/life-cycle.js'
 import { createLease } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
-import { CHANNEL, createListeningServer } from '../listening-server.js'
+import { CHANNEL, createListeningServer } from '../engines/listening-server.js'
 import { gate } from '../until.js'
 import { type Explored, explore } from './explore.js'
 
@@ -11,7 +11,7 @@ import { type Explored, explore } from './explore.js'
 export const MACHINES: Record<string, () => Promise<ReadonlySet<string>>> = {
   'life cycle of a store': () => explore(lifeCycle, 4),
   lease: () => explore(lease, 3),
-  'lease loop': () => explore(leaseLoop, 5),
+  'lease loop': () => explore(leaseLoop, 4),
   listener: () => explore(listener, 7),
 }
 

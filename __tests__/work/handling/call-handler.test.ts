@@ -3,8 +3,8 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { Entry } from '../../../lib/store/port/store.js'
 import { createHandlerCall } from '../../../lib/work/handling/call-handler.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { gate } from '../../support/until.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
 
 const TIMEOUT_MS = 30 * SECOND
 const THEN = 'then'

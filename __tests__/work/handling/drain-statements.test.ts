@@ -3,11 +3,11 @@ import { DAY, HOUR, systemClock } from '../../../lib/base/clock.js'
 import { createDispatcher } from '../../../lib/work/handling/dispatcher.js'
 import { createHandlers } from '../../../lib/work/handling/handlers.js'
 import { EVERY_TOPIC, eventOf, handling } from '../../support/conformance/lab.js'
-import { ENGINE_NAMES, useEngine } from '../../support/engines.js'
-import { openStoreWithSql } from '../../support/store-with-sql.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { until } from '../../support/until.js'
 
-const EVENTS = 2_000
+const EVENTS = 1_000
 /** Measured: 90 to 110. A claim and a finish take 3 or 4 statements each, and a batch has 50 entries or more. */
 const MAX_PER_THOUSAND = 150
 

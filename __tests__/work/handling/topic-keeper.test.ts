@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { HandleTopics } from '../../../lib/store/port/store.js'
 import { createTopicKeeper } from '../../../lib/work/handling/topic-keeper.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 it('G22 the topic keeper finds entries that came since its process was started, even if the store can be reached only much later', async () => {
   const time = createVirtualClock({ isBusy: () => false })

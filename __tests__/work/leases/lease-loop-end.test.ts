@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
-import { POLL_MS, started } from '../../support/lease-loop.js'
+import { POLL_MS, started } from '../../support/scenes/lease-loop.js'
 
 describe('the end of a loop', () => {
   it('comes at once when no item runs, and no look follows', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
-import { loopOver, POLL_MS, started } from '../../support/lease-loop.js'
+import { loopOver, POLL_MS, started } from '../../support/scenes/lease-loop.js'
 import { gate } from '../../support/until.js'
 
 describe('a look for work', () => {

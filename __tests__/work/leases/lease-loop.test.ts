@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 describe('the lease of running work', () => {
   it('aborts the work as soon as a renewal answers that another claimer has the lease', async () => {

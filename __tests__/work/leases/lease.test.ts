@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import { createLease } from '../../../lib/work/leases/lease.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { gate } from '../../support/until.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
 
 describe('a lease', () => {
   it('that ended before its renewal would begin is lost at once', async () => {

@@ -3,7 +3,7 @@ import { DAY, HOUR } from '../../../lib/base/clock.js'
 import type { ClaimLanes, LaneClaim, LaneFinish } from '../../../lib/store/port/store.js'
 import { createDispatcher } from '../../../lib/work/handling/dispatcher.js'
 import { createHandlers } from '../../../lib/work/handling/handlers.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 const CONCURRENCY = 2
 const HANDLER_MS = 4

@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from '@jest/globals'
 import { createSlots, type Slot } from '../../../lib/work/leases/slots.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 const PATIENCE_MS = 500
 

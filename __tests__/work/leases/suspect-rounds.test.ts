@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { LaneClaim, ReadClaim, SuspectKind } from '../../../lib/store/port/store.js'
 import { createSuspectRounds } from '../../../lib/work/leases/suspects.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 const POLL_MS = SECOND
 const HANG_MS = 30 * SECOND

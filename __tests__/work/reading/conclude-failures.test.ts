@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import { createReader, found_, REFUSED } from '../../support/reader.js'
+import { createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }

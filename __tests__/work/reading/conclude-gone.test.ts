@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createReader, found_, record } from '../../support/reader.js'
+import { createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('D12 denies a record that disappears only after three reads over a minute', () => {

@@ -5,8 +5,8 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { Move } from '../../../lib/work/reading/facts.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { EVAL_TYPESCRIPT } from '../../support/processes.js'
-import { createReader, found_, record } from '../../support/reader.js'
+import { EVAL_TYPESCRIPT } from '../../support/processes/processes.js'
+import { createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('treats the first record of a subscription as a change from nothing', () => {

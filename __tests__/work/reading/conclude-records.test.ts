@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import { createReader, found_, record } from '../../support/reader.js'
+import { createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('a read that shows a record', () => {
   it('is verified once more for each event that it did not answer', () => {

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createReader, found_, REFUSED } from '../../support/reader.js'
+import { createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('D7 verifies a purchase that the read does not show yet', () => {

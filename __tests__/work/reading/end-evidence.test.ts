@@ -6,7 +6,7 @@ import { believe } from '../../../lib/work/reading/believe-end.js'
 import { type Evidence, evidenceOfEnd } from '../../../lib/work/reading/end-evidence.js'
 import { readFacts } from '../../../lib/work/reading/facts.js'
 import { progressText } from '../../../lib/work/reading/schedule.js'
-import { createReader, record } from '../../support/reader.js'
+import { createReader, record } from '../../support/scenes/reader.js'
 
 const TOKEN: ReadResult = { kind: 'token_refused' }
 const FORBIDDEN: ReadResult = { kind: 'refused', code: 'platform_refused', status: 403 }

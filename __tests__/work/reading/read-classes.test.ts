@@ -3,8 +3,8 @@ import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ClaimReads, ReadClaim, Urgency } from '../../../lib/store/port/store.js'
 import { createReadClasses } from '../../../lib/work/reading/read-classes.js'
 import { createRefresher } from '../../../lib/work/reading/refresher.js'
-import { createReader } from '../../support/reader.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
+import { createReader } from '../../support/scenes/reader.js'
 
 const [EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE] = [0, 1, 2, 3, 4] as const
 const ALL: Urgency[] = [EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE]

@@ -5,7 +5,7 @@ import { refusedBusinesses } from '../../../lib/operations/health/problems-of-co
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { SubscriptionCounts } from '../../../lib/store/port/store.js'
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
-import { found_, REFUSED } from '../../support/reader.js'
+import { found_, REFUSED } from '../../support/scenes/reader.js'
 
 const FOUND = found_('purchased', 1)
 const MISSING: ReadResult = { kind: 'missing' }

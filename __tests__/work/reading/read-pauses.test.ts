@@ -3,8 +3,8 @@ import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { ReadClaim } from '../../../lib/store/port/store.js'
 import { createRefresher } from '../../../lib/work/reading/refresher.js'
-import { createReader } from '../../support/reader.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
+import { createReader } from '../../support/scenes/reader.js'
 
 const LONG: ReadResult = { kind: 'throttled', retryAfterMs: MINUTE }
 const SHORT: ReadResult = { kind: 'throttled', retryAfterMs: SECOND }

@@ -12,7 +12,7 @@ import {
   recallProgress,
   stepAfter,
 } from '../../../lib/work/reading/schedule.js'
-import { record } from '../../support/reader.js'
+import { record } from '../../support/scenes/reader.js'
 
 describe('the schedule of reads', () => {
   const at = (verified: number, sinceRequestMs = 0, owed = 1) =>

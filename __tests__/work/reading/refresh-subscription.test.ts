@@ -5,9 +5,9 @@ import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { OtherBusinesses, ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
 import { createRefreshSubscription } from '../../../lib/work/reading/refresh-subscription.js'
-import { createReader, found_, REFUSED, record } from '../../support/reader.js'
+import { createVirtualClock } from '../../support/machine/virtual-clock.js'
+import { createReader, found_, REFUSED, record } from '../../support/scenes/reader.js'
 import { gate } from '../../support/until.js'
-import { createVirtualClock } from '../../support/virtual-clock.js'
 
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }

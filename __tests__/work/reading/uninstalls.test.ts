@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE } from '../../../lib/base/clock.js'
-import { createBusinesses } from '../../support/many-businesses.js'
+import { createBusinesses } from '../../support/scenes/many-businesses.js'
 
 describe('D17 an uninstall', () => {
   it('alone takes no access away', async () => {

@@ -7,7 +7,7 @@ import { type Connection, type Sql, sql } from './sql.js'
 
 /**
  * The schema, version by version: a database has the version of the last step that it has seen. A step that a release
- * contains is never edited. `__tests__/faults/schema.test.ts` opens a database of each release.
+ * contains is never edited. `__tests__/faults/storage/schema.test.ts` opens a database of each release.
  */
 export const MIGRATIONS: readonly Migration[] = [
   // The tables of version 1 are not made any more. In a new database, tables of their names belong to the app.

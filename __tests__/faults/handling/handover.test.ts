@@ -1,0 +1,115 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE } from '../../../lib/base/clock.js'
+import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../../support/conformance/lab.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { eventOf } from '../../support/events.js'
+
+const UPDATE = 'event:purchasable_subscription/update'
+
+describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
+  const engine = useEngine(engineName)
+  const open = async () => openStoreWithSql(await engine.freshAddress())
+
+  it('H30 leaves an entry in its lane whose topic a live process has, and gives a set aside one back to a process that was frozen', async () => {
+    const { store, sql } = await open()
+    await handling(store, [UPDATE])
+    await store.accept([eventOf('s1')])
+    const look = () => store.handleTopics({ topics: ['event:other'], rescueMs: 0, retireMs: 3 * MINUTE })
+    await look()
+    expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
+    await sql(`update handlers set seen_at = seen_at - ${4 * MINUTE}`)
+    await look()
+    expect(await store.listEntries({})).toMatchObject([{ status: 'unhandled' }])
+    // It goes on: its topics are not new.
+    await handling(store, [UPDATE], 0)
+    expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
+  })
+
+  it('H31 makes events pending that came within a time, of all that no process had a handler for', async () => {
+    const address = await engine.freshAddress()
+    const first = await openStoreWithSql(address)
+    await handling(first.store, ['change'])
+    const [old, recent, other] = [eventOf('s1'), eventOf('s1'), { ...eventOf('s1'), name: 'other' }]
+    await first.store.accept([old])
+    await first.sql(`update journal set received_at = received_at - ${HOUR}`)
+    await first.store.accept([recent, other])
+    await first.store.close()
+    const { store } = await openStoreWithSql(address)
+    await handling(store, ['change', UPDATE], MINUTE)
+    const pending = await store.listEntries({ status: 'pending' })
+    expect(pending.map(({ id }) => id)).toEqual([recent.id])
+    expect(await leasedEntries(store)).toMatchObject([{ id: recent.id }])
+  })
+
+  it('H32 does not try an entry before its time because an earlier entry was replayed', async () => {
+    const { store } = await open()
+    await handling(store, EVERY_TOPIC)
+    const [first, second] = [eventOf('s1'), eventOf('s1')]
+    await store.accept([first])
+    await finish(
+      store,
+      (await leasedEntries(store)).map((each) => ending(each, DONE)),
+    )
+    await store.accept([second])
+    const retry = { kind: 'retry', inMs: HOUR, error: 'later' } as const
+    await finish(
+      store,
+      (await leasedEntries(store)).map((each) => ending(each, retry)),
+    )
+    await store.replayEntry(first.id)
+    const replayed = await leasedEntries(store, { entryLimit: 100 })
+    expect(replayed.map(({ id }) => id)).toEqual([first.id])
+    await finish(
+      store,
+      replayed.map((each) => ending(each, DONE)),
+    )
+    expect(await leasedEntries(store)).toEqual([])
+  })
+
+  it('H33 counts the lapses of a head that was returned untried', async () => {
+    const { store } = await open()
+    await handling(store, EVERY_TOPIC)
+    await store.accept([eventOf('s1'), eventOf('s1')])
+    await leasedEntries(store, { leaseMs: -1 })
+    // Alone, and ends the process.
+    await leasedEntries(store, { leaseMs: -1 })
+    const [lapsed] = await leasedEntries(store, { entryLimit: 100 })
+    expect(lapsed).toMatchObject({ lapses: 1, attempt: 2 })
+    if (!lapsed) throw new Error('nothing')
+    await finish(store, [{ id: lapsed.key, leaseToken: lapsed.leaseToken, results: [], keepLease: false }])
+    expect(await leasedEntries(store, { entryLimit: 100 })).toMatchObject([
+      { id: lapsed.id, lapses: 1, attempt: 2 },
+    ])
+  })
+
+  it('H34 frees the entries behind a head that has lost its handler, even if its next try is far away', async () => {
+    const { store, sql } = await open()
+    await handling(store, EVERY_TOPIC)
+    const [head, next] = [eventOf('s1'), { ...eventOf('s1'), kind: 'unrecognised', name: '' } as const]
+    await store.accept([head, next])
+    const retry = { kind: 'retry', inMs: 24 * HOUR, error: 'later' } as const
+    await finish(
+      store,
+      (await leasedEntries(store)).map((each) => ending(each, retry)),
+    )
+    await sql('update handlers set seen_at = 0')
+    // The next version of the app has a handler only for the other topic.
+    await store.handleTopics({ topics: ['unrecognised'], rescueMs: 0, retireMs: 3 * MINUTE })
+    expect(await leasedEntries(store, { topics: ['unrecognised'] })).toMatchObject([{ id: next.id }])
+    expect(await store.listEntries({ status: 'unhandled' })).toMatchObject([{ id: head.id, attempts: 1 }])
+  })
+
+  it('H35 makes unhandled events of one key pending in order, whatever their names', async () => {
+    const { store } = await open()
+    const [first, second] = [
+      { ...eventOf('s1'), name: 'purchasable_subscription/updated' },
+      { ...eventOf('s1'), name: 'purchasable_subscription/create' },
+    ]
+    await store.accept([first])
+    await store.accept([second])
+    await handling(store, ['event:*'], HOUR)
+    const claimed = await leasedEntries(store, { topics: ['event:*'], entryLimit: 100 })
+    expect(claimed.map(({ id }) => id)).toEqual([first.id, second.id])
+  })
+})

@@ -1,0 +1,381 @@
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { decide } from '../../../lib/entitlement/decide.js'
+import { createDecisionCache } from '../../../lib/entitlement/decision-cache.js'
+import { createTokens } from '../../../lib/platform/tokens.js'
+import { findSqlite } from '../../../lib/sqlite/drivers.js'
+import { connect, readTime } from '../../../lib/sqlite/file/connect.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import { sql } from '../../../lib/store/sql/sql.js'
+import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
+import {
+  claimed,
+  claimedAll,
+  eventOf,
+  known,
+  named,
+  only,
+  shows,
+} from '../../support/conformance/reads/read-calls.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { itWhereShared } from '../../support/engines/sharing.js'
+import { storeAt } from '../../support/engines/sqlite-drivers.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { createScene, openMarketplace } from '../../support/scene.js'
+import { createFileScene } from '../../support/scenes/file-scene.js'
+import { buy, readsOf } from '../../support/scenes/purchases.js'
+import { createReader, record } from '../../support/scenes/reader.js'
+import { until } from '../../support/until.js'
+
+// To a process, a sleep of its machine looks like a leap of the wall clock: the monotonic clock stands still meanwhile.
+
+const B1 = 'business-one'
+const SLEEP = 10 * DAY
+const whereShared = itWhereShared('SQLite')
+
+describe('C80 after a machine has slept for ten days', () => {
+  it('everything is read within seconds, and the answers are right', async () => {
+    const { clock, leap } = jumpingClock()
+    const { platform, marketplace } = await bought({ clock })
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.cancel(platform.subscriptions()[0]?.uid as string)
+    leap(SLEEP)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    await until('the read has shown the end', async () => {
+      const { reason, asOf } = await marketplace.explain(B1)
+      return reason === 'not_purchased' && clock.now() - Date.parse(String(asOf)) < MINUTE
+    })
+  })
+
+  it.each([
+    ['the time since the start of the process', 0],
+    ['the time since 1970', Date.now() - performance.now()],
+  ])(
+    'an answer is stale while the platform is down, and says how old it is (clock: %s)',
+    async (_what, from) => {
+      const { clock: wall, leap } = jumpingClock()
+      const clock = { ...wall, monotonic: () => from + wall.monotonic() }
+      const { platform, marketplace } = await bought({ clock })
+      expect(await marketplace.isEntitled(B1)).toBe(true)
+      platform.faults.add({ on: 'platform', kind: 'down' })
+      leap(SLEEP)
+      expect(await marketplace.isEntitled(B1)).toBe(false)
+      const { reason, asOf, explanation } = await marketplace.explain(B1)
+      expect(reason).toBe('stale')
+      expect(Math.abs(clock.now() - SLEEP - Date.parse(String(asOf)))).toBeLessThan(MINUTE)
+      expect(explanation).toContain('confirmed 240 h ago')
+    },
+  )
+
+  it.each([
+    ['an app that was stopped before', 'before'],
+    ['an app that is started after', 'after'],
+  ] as const)('%s the sleep reads everything again', async (_what, stops) => {
+    const { clock, leap } = jumpingClock()
+    const { platform, marketplace, store } = await bought({ clock })
+    const { uid } = platform.subscriptions()[0] as { uid: string }
+    if (stops === 'before') await marketplace.close()
+    const before = readsOf(platform, uid)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    leap(SLEEP)
+    if (stops === 'after') await marketplace.close()
+    const next = openMarketplace(platform, { store, clock })
+    await next.start()
+    expect(await next.explain(B1)).toMatchObject({ reason: 'stale', entitled: false })
+    platform.faults.clear()
+    await until('it is read', async () => readsOf(platform, uid) > before && (await next.isEntitled(B1)))
+  })
+
+  whereShared(
+    'a process that only answers agrees with the one that reads',
+    async () => {
+      const { clock, leap } = jumpingClock()
+      const { platform, store } = await bought({ clock })
+      const door = openMarketplace(platform, { store, clock, worker: false })
+      await door.start()
+      await until('the door answers', () => door.isEntitled(B1))
+      leap(SLEEP)
+      await until('it was read again', async () => {
+        const { entitled, asOf } = await door.explain(B1)
+        return entitled && Math.abs(clock.now() - Date.parse(String(asOf))) < MINUTE
+      })
+    },
+    30_000,
+  )
+
+  it('no lease has ended, and a lease ends in its own time', async () => {
+    const { clock, leap, jump } = jumpingClock()
+    const { store } = storeAt(join(temporaryFolder(), 'm.db'), undefined, clock)
+    await store.open()
+    await store.requestRefresh(named('s1', 'b1'))
+    await claimed(store)
+    leap(SLEEP)
+    expect(await claimedAll(store)).toEqual([])
+    // An event and another sleep change nothing.
+    await store.accept([eventOf('s1', { businessUid: 'b1' })])
+    leap(SLEEP)
+    expect(await claimedAll(store)).toEqual([])
+    jump(11 * MINUTE)
+    expect(await claimedAll(store)).toMatchObject([{ id: 's1' }])
+  })
+
+  it('a record that was read before the sleep, and is written after it, is ten days old and read again', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = storeAt(join(temporaryFolder(), 'm.db'), undefined, clock)
+    await store.open()
+    await store.requestRefresh(named('s1', 'b1'))
+    const claim = await claimed(store)
+    leap(SLEEP)
+    await store.finishRead(claim, { ...shows(claim, 'purchased'), nextInMs: DAY })
+    const { readAt } = await only(store, 'b1')
+    expect(Math.abs(clock.now() - SLEEP - Number(readAt))).toBeLessThan(MINUTE)
+    expect(await claimedAll(store)).toMatchObject([{ id: 's1', lapses: 0 }])
+  })
+
+  it('no event is set aside whose topic another process, which slept too, has not named again yet', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = storeAt(join(temporaryFolder(), 'm.db'), undefined, clock)
+    await store.open()
+    await store.handleTopics({ topics: ['event:a'], rescueMs: 0, retireMs: HOUR })
+    await store.accept([{ ...eventOf('s1'), name: 'a' }])
+    leap(SLEEP)
+    await store.handleTopics({ topics: ['event:b'], rescueMs: 0, retireMs: HOUR })
+    expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
+  })
+})
+
+describe('C81 a wall clock that was set forward by ten days, and back', () => {
+  it('leaves no subscription unread for ten days, and shows no time in the future', async () => {
+    const { clock, leap, jump } = jumpingClock()
+    const { platform, marketplace, store } = await bought({ clock })
+    const { uid } = platform.subscriptions()[0] as { uid: string }
+    const before = readsOf(platform, uid)
+    leap(SLEEP)
+    await until('it is read early', () => readsOf(platform, uid) > before)
+    await until('it is answered', () => marketplace.isEntitled(B1))
+    leap(-SLEEP)
+    const { asOf } = await marketplace.explain(B1)
+    expect(Date.parse(String(asOf))).toBeLessThanOrEqual(clock.now())
+    // Another process, which has never seen the other time.
+    await marketplace.close()
+    const next = openMarketplace(platform, { store, clock })
+    await next.start()
+    expect(await next.isEntitled(B1)).toBe(true)
+    const again = readsOf(platform, uid)
+    jump(2 * DAY)
+    await until('the reconcile reads it', () => readsOf(platform, uid) > again)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    jump(73 * HOUR)
+    expect(await next.isEntitled(B1)).toBe(false)
+    expect(await next.explain(B1)).toMatchObject({ reason: 'stale' })
+  })
+
+  it('is followed by a process that did not look meanwhile, and moves no lease', async () => {
+    const { clock, leap, jump } = jumpingClock()
+    const library = await findSqlite()
+    const path = join(temporaryFolder(), 'm.db')
+    const [one, other] = [connect(library, path), connect(library, path)]
+    onCleanUp(() => [one, other].map((each) => each.close()))
+    const [seeing, blind] = [readTime(one, clock), readTime(other, clock)]
+    const before = [blind.now(), blind.ofLeases()]
+    leap(SLEEP)
+    seeing.now()
+    seeing.note(one)
+    leap(-SLEEP)
+    expect(blind.now() - (before[0] as number)).toBeLessThan(MINUTE)
+    blind.follow(other)
+    for (const time of [seeing, blind]) {
+      expect(Math.abs(time.now() - (before[0] as number) - SLEEP)).toBeLessThan(MINUTE)
+      expect(time.ofLeases() - (before[1] as number)).toBeLessThan(MINUTE)
+    }
+    // A sleep that both see counts once, also when it is shorter than what the clock was set back by.
+    leap(DAY)
+    expect([seeing, blind].map((time) => Math.round((time.now() - (before[0] as number)) / DAY))).toEqual([
+      11, 11,
+    ])
+    seeing.note(one)
+    blind.note(other)
+    expect([seeing, blind].map((time) => Math.round((time.now() - (before[0] as number)) / DAY))).toEqual([
+      11, 11,
+    ])
+    const next = readTime(one, clock)
+    expect(Math.round((next.now() - (before[0] as number)) / DAY)).toBe(11)
+    jump(DAY)
+    expect(Math.round((next.now() - (before[0] as number)) / DAY)).toBe(12)
+    expect(Math.round((next.ofLeases() - (before[1] as number)) / DAY)).toBe(1)
+  })
+})
+
+describe('C82 a machine starts with a wall clock that is behind', () => {
+  it('ages nothing by the correction of the clock, except by what passed since the last noted time', async () => {
+    const path = join(temporaryFolder(), 'm.db')
+    const first = jumpingClock()
+    const { store, engine } = storeAt(path, undefined, first.clock)
+    await store.open()
+    await known(store, 's1', 'purchased', 'b1')
+    await engine.write((trx) => sql`update marketplace_time set boot = 'before'`.execute(trx))
+    await store.close()
+    const { clock, leap } = jumpingClock()
+    leap(-3_650 * DAY)
+    const next = storeAt(path, undefined, clock).store
+    await next.open()
+    leap(3_650 * DAY + HOUR)
+    const { readAt } = await only(next, 'b1')
+    const ageMs = clock.now() - Number(readAt)
+    expect([ageMs > HOUR - MINUTE, ageMs < HOUR + MINUTE]).toEqual([true, true])
+  })
+})
+
+describe.each(ENGINE_NAMES)('D80 the database is an hour behind the app, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('an older install does not cancel a later uninstall', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    leap(HOUR)
+    await known(store, 's1', 'purchased', 'b1')
+    const now = clock.now()
+    await store.requestRefresh(install(false, now - MINUTE))
+    await store.requestRefresh(install(true, now - 2 * MINUTE))
+    expect(await uninstalledAt()).not.toBeNull()
+    await store.requestRefresh(install(true, now - SECOND))
+    expect(await uninstalledAt()).toBeNull()
+
+    async function uninstalledAt() {
+      const [row] = await store.listSubscriptions({ businessUid: 'b1', limit: 1 })
+      return row?.uninstalledAt
+    }
+  })
+
+  it('a time that was written while the wall clock was ahead holds up no later uninstall', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    leap(SLEEP)
+    await store.requestRefresh(install(true, null))
+    leap(-SLEEP)
+    await store.requestRefresh(install(false, clock.now() - SECOND))
+    const [row] = await store.listSubscriptions({ businessUid: 'b1', limit: 1 })
+    expect(row?.uninstalledAt).not.toBeNull()
+  })
+})
+
+describe.each(ENGINE_NAMES)('D80 the wall clock of a process differs from the platform, on %s', (name) => {
+  const engine = useEngine(name)
+  const uninstalled = async (store: Store) =>
+    (await store.listSubscriptions({ businessUid: 'b1', limit: 1 }))[0]?.uninstalledAt !== null
+
+  it.each([
+    ['both take them with a clock that is behind', -10 * SECOND, -10 * SECOND],
+    ['the second is behind', 0, -10 * SECOND],
+    ['the first is behind', -10 * SECOND, 0],
+    ['the first is ahead', HOUR, 0],
+  ])('an older install does not cancel a later uninstall: %s', async (_which, ofFirst, ofSecond) => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    const now = clock.now()
+    leap(ofFirst)
+    await store.requestRefresh(install(false, now))
+    leap(ofSecond - ofFirst)
+    await store.requestRefresh(install(true, now - 5 * SECOND))
+    expect(await uninstalled(store)).toBe(true)
+    await store.requestRefresh(install(true, now + SECOND))
+    expect(await uninstalled(store)).toBe(false)
+  })
+
+  it('what has no date counts in the order of its arrival', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    const now = clock.now()
+    leap(-MINUTE)
+    await store.requestRefresh(install(false, now))
+    await store.requestRefresh(install(true, null))
+    expect(await uninstalled(store)).toBe(false)
+    await store.requestRefresh(install(false, now - 30 * SECOND))
+    expect(await uninstalled(store)).toBe(false)
+    await store.requestRefresh(install(false, now + SECOND))
+    expect(await uninstalled(store)).toBe(true)
+  })
+
+  it('a forged date in the future, and one that was written with a clock ahead, hold up nothing', async () => {
+    const { clock, leap } = jumpingClock()
+    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
+    await known(store, 's1', 'purchased', 'b1')
+    await store.requestRefresh(install(true, clock.now() + 2 * DAY))
+    await store.requestRefresh(install(false, clock.now() + SECOND))
+    expect(await uninstalled(store)).toBe(true)
+    leap(HOUR)
+    await store.requestRefresh(install(true, null))
+    leap(-HOUR)
+    await store.requestRefresh(install(false, clock.now() + 2 * SECOND))
+    expect(await uninstalled(store)).toBe(true)
+  })
+})
+
+function install(installed: boolean, at: number | null) {
+  return { kind: 'business', businessUid: 'b1', install: { installed, at } } as const
+}
+
+describe('G80 the process of an app on PostgreSQL slept for ten days', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('answers by the age of what the database holds, not by its own memory', async () => {
+    const address = await engine.freshAddress()
+    const { clock, leap } = jumpingClock()
+    const { platform, marketplace } = await createScene({ store: address, clock })
+    await buy(platform, marketplace)
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    // The server's clock cannot be set, so its rows grow older. The process notices nothing of that but its wall clock.
+    leap(-SLEEP)
+    await marketplace.explain(B1)
+    const { sql: run } = await openStoreWithSql(address)
+    await run(`update subscriptions set read_at = read_at - ${SLEEP}, refresh_at = refresh_at - ${SLEEP}`)
+    leap(SLEEP)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(await marketplace.explain(B1)).toMatchObject({ reason: 'stale' })
+  })
+})
+
+describe('J83 what a process has in memory ages while its machine sleeps', () => {
+  it('decisions, also while the database is down', () => {
+    const { clock, leap } = jumpingClock()
+    const cache = createDecisionCache({ maxStaleMs: 3 * DAY, clock })
+    const subscription = {
+      ...createReader().claim.subscription,
+      ...{ record: record('purchased', 1), state: 'purchased', readAt: clock.now() },
+    }
+    const rules = { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 3 * DAY }
+    cache.set('b', decide('b', [subscription], rules, clock.now()), true)
+    expect([cache.fresh('b')?.decision.entitled, cache.lastKnown('b').entitled]).toEqual([true, true])
+    leap(SLEEP)
+    expect([cache.fresh('b'), cache.lastKnown('b').entitled]).toEqual([undefined, false])
+  })
+
+  it('tokens', async () => {
+    const { clock, leap } = jumpingClock()
+    let fetched = 0
+    const tokens = createTokens({
+      clock,
+      fetchToken: async () => ({ accessToken: `token ${++fetched}`, expiresIn: 3_600 }),
+    })
+    expect([await tokens.get('b'), await tokens.get('b')]).toEqual(['token 1', 'token 1'])
+    leap(SLEEP)
+    expect(await tokens.get('b')).toBe('token 2')
+  })
+})
+
+/** A customer, on a marketplace with a file of its own. */
+async function bought(options: Parameters<typeof openMarketplace>[1]) {
+  const scene = await createFileScene(options)
+  const { platform, marketplace } = scene
+  await marketplace.start()
+  const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+  await until('the purchase is seen', () => marketplace.isEntitled(B1))
+  return scene
+}

@@ -1,0 +1,127 @@
+import { expect, it } from '@jest/globals'
+import { systemClock } from '../../../lib/base/clock.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import { storeFor } from '../../../lib/store-option.js'
+import { ENGINE_NAMES, ENGINES } from '../../support/engines/engines.js'
+import { storeOption } from '../../support/engines/store-option.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { eventOf } from '../../support/events.js'
+import { internals } from '../../support/internals.js'
+import { OUR_ITEM, openMarketplace } from '../../support/scene.js'
+import { until } from '../../support/until.js'
+
+const engines = { SQLite: ENGINES.SQLite(), PostgreSQL: ENGINES.PostgreSQL() }
+
+it('E22 a requested read begins within a second while very many forged rows name its business', async () => {
+  const { store } = await openStoreWithSql('sqlite::memory:')
+  const record = { uid: 'real', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+  let madeUp = 0
+  const marketplace = openMarketplace(
+    { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
+    {
+      store: storeOption(store),
+      platform: {
+        async fetch(input) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+          await new Promise((resolve) => setTimeout(resolve, 60))
+          const isReal = url.searchParams.get('filter[uid]') === 'real'
+          if (!isReal) madeUp++
+          return Response.json({ data: { subscriptions: isReal ? [record] : [] } })
+        },
+      },
+      reads: { concurrency: 4 },
+    },
+  )
+  await store.accept([eventOf('real', 'b1')])
+  await until('the subscription is read', () => marketplace.isEntitled('b1'))
+  await store.accept(Array.from({ length: 2_000 }, (_, i) => eventOf(`made up ${i}`, 'b1')))
+  await until('the forged rows are read', () => madeUp > 3)
+  const waits: number[] = []
+  for (let round = 0; round < 6; round++) {
+    const begun = performance.now()
+    await store.accept([eventOf('real', 'b1')])
+    await until('the subscription is read again', () => isSettled(store), 20_000)
+    waits.push(performance.now() - begun)
+  }
+  expect(Math.max(...waits)).toBeLessThan(1_000)
+  const before = madeUp
+  await until('reads of the forged rows continue', () => madeUp > before + 3)
+}, 60_000)
+
+it('E22 a requested read begins within a second while overdue reconciles hang', async () => {
+  const { store, sql } = await openStoreWithSql('sqlite::memory:')
+  const begun: string[] = []
+  let hangs = false
+  const marketplace = openMarketplace(
+    { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
+    {
+      store: storeOption(store),
+      platform: {
+        async fetch(input, init) {
+          const url = new URL(String(input))
+          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+          const uid = String(url.searchParams.get('filter[uid]'))
+          begun.push(uid)
+          if (hangs) await new Promise((_resolve, reject) => init?.signal?.addEventListener('abort', reject))
+          const record = { uid, business_uid: uid, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+          return Response.json({ data: { subscriptions: [record] } })
+        },
+      },
+      reads: { concurrency: 4 },
+      ...internals({ callTimeoutMs: 10_000 }),
+    },
+  )
+  const uids = Array.from({ length: 8 }, (_, i) => `s${i}`)
+  await store.accept([...uids, 'asked'].map((uid) => eventOf(uid, uid)))
+  for (const uid of [...uids, 'asked'])
+    await until('the subscription is read', () => marketplace.isEntitled(uid))
+  hangs = true
+  begun.length = 0
+  await sql(`update subscriptions set refresh_at = 1, urgency = 4 where subscription_uid <> 'asked'`)
+  await until('the reconciles hang', () => begun.length >= 3)
+  await new Promise((resolve) => setTimeout(resolve, 300))
+  await store.accept([eventOf('asked', 'asked')])
+  await until('the requested read has begun', () => begun.includes('asked'), 1_000)
+}, 30_000)
+
+it.each(ENGINE_NAMES)(
+  'E26 a visitor waits a second at most for the first read, and `refresh` for its read, in the middle of thousands (%s)',
+  async (name) => {
+    const store = storeFor(await engines[name].freshAddress(), systemClock)
+    const marketplace = openMarketplace(
+      { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
+      { store: storeOption(store), platform: { fetch: slowPlatform }, reads: { concurrency: 4 } },
+    )
+    await marketplace.start()
+    const made = (what: string) =>
+      store.accept(Array.from({ length: 1_500 }, (_, i) => eventOf(`${what} ${i}`, `${what} ${i}`)))
+    await made('forged before')
+    await store.accept([eventOf('real', 'b1')])
+    await made('forged after')
+    const begun = performance.now()
+    await until('the visitor is let in', () => marketplace.isEntitled('b1'), 20_000)
+    expect(performance.now() - begun).toBeLessThan(1_000)
+    for (let i = 0; i < 600; i++)
+      await marketplace.subscriptions.track({ subscriptionUid: `imported ${i}`, businessUid: `i${i}` })
+    const asked = performance.now()
+    expect(await marketplace.businesses.refresh('b1')).toMatchObject({ entitled: true })
+    expect(performance.now() - asked).toBeLessThan(1_500)
+  },
+  60_000,
+)
+
+async function slowPlatform(input: unknown) {
+  const url = new URL(String(input))
+  if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
+  await new Promise((resolve) => setTimeout(resolve, 60))
+  const uid = url.searchParams.get('filter[uid]')
+  const record = { uid, business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
+  return Response.json({ data: { subscriptions: uid === 'real' ? [record] : [] } })
+}
+
+async function isSettled(store: Store): Promise<boolean> {
+  return (await store.subscriptionsOf('b1')).some(
+    ({ subscriptionUid, pending }) => subscriptionUid === 'real' && !pending,
+  )
+}

@@ -1,0 +1,57 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { afterAll, beforeAll } from '@jest/globals'
+import chromium from '@sparticuz/chromium'
+import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
+import { onCleanUp } from '../clean-up.js'
+
+/** The errors that the pages of a test file logged to their consoles. */
+export const troubles: string[] = []
+
+let browser: Browser
+
+/**
+ * Starts a real browser for the test file that calls this. Each page is closed after its test, before the test's
+ * server.
+ */
+export function useBrowser() {
+  beforeAll(async () => {
+    browser = await browserType.launch({
+      executablePath: await chromium.executablePath(),
+      // In a single-process browser, closing the first page closes all other pages too.
+      args: chromium.args.filter((arg) => arg !== '--single-process'),
+      headless: true,
+    })
+  }, 60_000)
+  afterAll(() => browser?.close())
+}
+
+export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<Page> {
+  const context = await browser.newContext(options)
+  onCleanUp(() => context.close())
+  const page = await context.newPage()
+  page.setDefaultTimeout(10_000)
+  page.on('pageerror', (error) => troubles.push(String(error)))
+  page.on('console', (message) => {
+    if (message.type() === 'error') troubles.push(message.text())
+  })
+  await page.goto(url)
+  return page
+}
+
+/**
+ * Calls a function of example-page.checks.js in the page. The call is passed as text, because the page's own rules
+ * refuse other scripts.
+ */
+export function askPage(page: Page, name: string): Promise<unknown> {
+  const checks = readFileSync(join(__dirname, '..', '..', 'example-app', 'example-page.checks.js'), 'utf8')
+  return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)
+}
+
+/** The violations that axe-core finds, one line each. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8')
+  return page.evaluate(
+    `${axe}; axe.run().then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map((node) => id + ': ' + node.html)))`,
+  )
+}

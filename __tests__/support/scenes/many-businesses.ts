@@ -1,0 +1,208 @@
+import { DAY, HOUR, MINUTE } from '../../../lib/base/clock.js'
+import type { Marketplace, MarketplaceOptions, PurchaseChange } from '../../../lib/index.js'
+import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
+import { onCleanUp } from '../clean-up.js'
+import { internals } from '../internals.js'
+import { createVirtualClock } from '../machine/virtual-clock.js'
+import { type CallFault, createPlatform } from '../platform/platform.js'
+import { DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
+import { knock } from '../simulation/door.js'
+import { createCalls, createLife } from './life.js'
+
+/** How the platform serves a business: what happens to its token calls and reads. */
+const SERVICES = {
+  served: {},
+  'no token': { token: 'token refused', read: 'revoked' },
+  forbidden: { read: 'forbidden' },
+  'not found': { read: 'not found' },
+  empty: { read: 'empty' },
+  'error with 200': { read: 'error with 200' },
+  down: { token: 'failing', read: 'failing' },
+  'wrong secret': { token: 'credentials', read: 'revoked' },
+} satisfies Record<string, { token?: CallFault; read?: CallFault }> as Record<
+  Service,
+  { token?: CallFault; read?: CallFault }
+>
+
+export type Service =
+  | 'served'
+  | 'no token'
+  | 'forbidden'
+  | 'not found'
+  | 'empty'
+  | 'error with 200'
+  | 'down'
+  | 'wrong secret'
+
+/**
+ * Many businesses that have bought, b1, b2 and so on, each with its subscription s1, s2 and so on; one or more instances
+ * of the app on one SQLite database in memory, in virtual time; and a platform whose service for each business the test
+ * decides.
+ */
+export async function createBusinesses(
+  count: number,
+  options: Partial<MarketplaceOptions> & { instances?: number } = {},
+) {
+  const { instances = 1, freshness, ...rest } = options
+  const underWay = createCalls()
+  const clock = createVirtualClock({
+    ...{ isBusy: underWay.isBusy, dozeMs: 10 * MINUTE },
+    attentive: { part: 0, leastMs: MINUTE },
+  })
+  /** After something has happened, reactions are measured in seconds, and for hours in minutes. */
+  function lookClosely() {
+    clock.lookClosely(5 * MINUTE)
+    clock.attend(8 * HOUR)
+  }
+  const service = new Map<string, Service>()
+  const calls = new Map<string, number>()
+  const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
+  const numbers = Array.from({ length: count }, (_, i) => i + 1)
+  const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: clock.forProcess() }))
+  await database.open()
+  let reads = 0
+
+  const platform = createPlatform({
+    clock,
+    item: OUR_ITEM,
+    latencyMs: () => [0, 0],
+    faultOf({ kind, of, business }) {
+      calls.set(business, (calls.get(business) ?? 0) + 1)
+      const { token, read } = SERVICES[service.get(business) ?? 'served']
+      if (kind === 'token') return token
+      reads++
+      subscriptionOf(of)
+      return read
+    },
+  })
+
+  /** A subscription named after its business has been bought before the first look at it. */
+  function subscriptionOf(uid: string) {
+    return platform.subscriptions.get(uid) ?? platform.set(uid, `b${uid.slice(1).split('-')[0]}`, 'purchased')
+  }
+
+  function begin() {
+    const life = createLife({
+      ...{ clock, database, calls: underWay, fetch: platform.fetch },
+      marketplace: {
+        app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
+        deliverySecrets: DELIVERY_SECRET,
+        freshness: { waitMs: 0, reconcileEveryMs: DAY, ...freshness },
+        ...internals({ pollMs: MINUTE }),
+        ...rest,
+      },
+    })
+    life.marketplace.onPurchaseChange(({ business_uid, from, to, gone }) => {
+      changes.push({ business_uid, from, to, gone })
+    })
+    return life
+  }
+
+  let lives = Array.from({ length: instances }, begin)
+  onCleanUp(async () => {
+    for (const life of lives) life.kill()
+    await database.close()
+  })
+  const first = () => (lives[0] as (typeof lives)[0]).marketplace
+
+  async function deliver(body: unknown) {
+    lookClosely()
+    const status = new Promise<number>((resolve) => {
+      knock(
+        first().router as never,
+        { url: `/${DELIVERY_SECRET}`, pieces: [JSON.stringify(body)], isCutOff: false },
+        (reply) => resolve(reply.status),
+      )
+    })
+    await clock.rest()
+    if ((await status) !== 200) throw new Error(`the delivery was answered with ${await status}`)
+  }
+
+  /** Runs a call to its end in virtual time. */
+  const ask = <T>(call: Promise<T>) => clock.until(call)
+
+  function installed(name: 'application/installed' | 'application/uninstalled', i: number, data: object) {
+    return deliver(sampleDelivery(name, { business_id: `b${i}`, app_code_name: 'ours', ...data }))
+  }
+
+  const world = {
+    clock,
+    advance: clock.advance,
+    changes,
+    marketplace: first as () => Marketplace,
+    /** Sets the service of businesses with these numbers; without numbers, of all. */
+    serve(how: Service, which: readonly number[] = numbers) {
+      for (const i of which) service.set(`b${i}`, how)
+      lookClosely()
+    },
+    move(business: string, state: string) {
+      platform.set(`s${business.slice(1)}`, business, state)
+      lookClosely()
+    },
+    /** The platform shows this subscription to the business with this number from now on. */
+    give: (uid: string, i: number) => void platform.set(uid, `b${i}`, 'purchased'),
+    track: (i: number, uid = `s${i}`) =>
+      ask(
+        first()
+          .subscriptions.track({ subscriptionUid: uid, businessUid: `b${i}` })
+          .catch(() => {}),
+      ),
+    refresh: (i: number) =>
+      ask(
+        first()
+          .businesses.refresh(`b${i}`)
+          .catch(() => {}),
+      ),
+    reads: () => reads,
+    /** The calls for the business with this number: of tokens and of reads. */
+    calls: (i: number) => calls.get(`b${i}`) ?? 0,
+    rows: (i: number) => database.subscriptionsOf(`b${i}`),
+    counts: () => database.counts(),
+    update: (i: number, uid = `s${i}`) =>
+      deliver(
+        sampleDelivery('purchasable_subscription/update', {
+          subscription_uid: uid,
+          business_id: `b${i}`,
+          purchasable_uid: OUR_ITEM,
+        }),
+      ),
+    /** An event with the full record. */
+    updated: (i: number, state: string) =>
+      deliver({
+        entity_name: 'purchasable_subscription',
+        event_type: 'update',
+        data: platform.recordOf({ ...subscriptionOf(`s${i}`), state }),
+      }),
+    uninstall: (i: number, data: object = {}) => installed('application/uninstalled', i, data),
+    install: (i: number, data: object = {}) => installed('application/installed', i, data),
+    explain: (i: number) => ask(first().explain(`b${i}`)),
+    /** The numbers of the businesses that may not use the app. */
+    async out() {
+      const answers = await ask(Promise.all(numbers.map((i) => first().isEntitled(`b${i}`))))
+      return numbers.filter((_, i) => !answers[i])
+    },
+    async health(instance = 0): Promise<string[]> {
+      const { marketplace } = lives[instance] as (typeof lives)[0]
+      const { status, problems } = await ask(marketplace.health())
+      return [status, ...problems.map(({ message }) => message)]
+    },
+    async restart() {
+      for (const life of lives) life.kill()
+      await clock.rest()
+      lives = Array.from({ length: instances }, begin)
+      lookClosely()
+      await clock.rest()
+    },
+  }
+  clock.attend(8 * HOUR)
+  for (const i of numbers) await world.track(i)
+  // The reconciles of real businesses are spread over the day.
+  await clock.advance(3 * HOUR)
+  const unread = await world.out()
+  if (unread.length > 0) throw new Error(`${unread.length} purchases were not read`)
+  return world
+}
+
+export type Businesses = Awaited<ReturnType<typeof createBusinesses>>
