@@ -8,8 +8,8 @@ import { problemOfOpening } from './health-check.js'
 export interface Readiness {
   /** Whether it can accept a delivery and answer `isEntitled`. */
   ready: boolean
-  /** Why not; see the codes of `health()`. */
-  reasons: HealthProblem[]
+  /** Why not, with the codes of `health()`; empty when ready. */
+  problems: HealthProblem[]
 }
 
 /** A Kubernetes probe waits 1 s by default. */
@@ -31,10 +31,10 @@ export function createReadiness(options: {
   const { store, isClosed, whyNotOpen, problemsOfDeliveries, clock } = options
 
   return async function readiness(): Promise<Readiness> {
-    const reasons = isClosed()
+    const problems = isClosed()
       ? [problemOf('closed', 'the marketplace was closed')]
-      : [...(await reasonsOfStore()), ...problemsOfDeliveries().filter(isFailing)]
-    return { ready: reasons.length === 0, reasons }
+      : [...(await problemsOfStore()), ...problemsOfDeliveries().filter(isFailing)]
+    return { ready: problems.length === 0, problems }
   }
 
   async function problemAfterLookup() {
@@ -42,7 +42,7 @@ export function createReadiness(options: {
     return store.problem()
   }
 
-  async function reasonsOfStore(): Promise<HealthProblem[]> {
+  async function problemsOfStore(): Promise<HealthProblem[]> {
     const late = () => new Error(`the store did not answer within ${ANSWER_MS / SECOND} s`)
     try {
       const problem = await withDeadline(problemAfterLookup(), ANSWER_MS, clock, late)
