@@ -47,6 +47,11 @@ export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 export const helpOf = (error: unknown): string => (error instanceof MarketplaceError ? error.help : '')
 export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
 export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
+export const retried = marketplace.subscriptions
+  .import([{ subscriptionUid: 1, businessUid: 'business-1' }])
+  .then(({ notRead }) => marketplace.subscriptions.import(notRead))
+// @ts-expect-error: a line of the app's own needs both identifiers
+marketplace.subscriptions.import([{ subscriptionUid: null, businessUid: 'business-1' }])
 export const token: 'app' = appToken('t').kind
 export const grants: string = postgresStore({ connectionString: 'postgres://db/app', schema: 'a' }).grants(
   'b',

@@ -14,7 +14,7 @@ import {
 } from '../operations/journal/journal-operations.js'
 import type { JournalEntry } from '../operations/journal/public-entry.js'
 import type { ImportOptions } from '../operations/subscriptions/import.js'
-import type { ImportSummary } from '../operations/subscriptions/import-results.js'
+import type { ImportLine, ImportSummary } from '../operations/subscriptions/import-results.js'
 import { createRefreshAll } from '../operations/subscriptions/refresh-all.js'
 import {
   createSubscriptionQueries,
@@ -60,9 +60,10 @@ export interface RecordsApi {
      *
      * @example
      * const { read, notRead } = await marketplace.subscriptions.import(customers, { announce: false })
+     * await marketplace.subscriptions.import(notRead, { announce: false }) // later: tries these lines again
      */
     import(
-      lines: Iterable<TrackedSubscription> | AsyncIterable<TrackedSubscription>,
+      lines: Iterable<TrackedSubscription | ImportLine> | AsyncIterable<TrackedSubscription | ImportLine>,
       options?: ImportOptions,
     ): Promise<ImportSummary>
     /**

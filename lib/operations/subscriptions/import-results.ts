@@ -7,13 +7,13 @@ import type { Subscription } from '../../store/port/store.js'
  */
 export type ImportResult = 'read' | 'missing' | 'refused' | 'invalid' | 'pending'
 
-/** A line of an import with its result. */
+/** A line of an import with its result. `import` takes such lines again, to retry them. */
 export interface ImportLine {
   /** The first line is 1. */
   line: number
-  /** As given; null when the line has no valid identifier. */
-  subscription_uid: string | null
-  business_uid: string | null
+  /** As given; null if the line has no valid one, which only an `invalid` line can have. */
+  subscriptionUid: string | null
+  businessUid: string | null
   result: ImportResult
   /** Why the line is not `read`, as a phrase; null when it is. */
   why: string | null
