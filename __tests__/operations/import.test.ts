@@ -39,6 +39,20 @@ describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
     await until('all changes are handled', () => changes.length === 36)
   })
 
+  it('says why the first line was not read, and what to do, if no line was', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const explanationOf = async (...lines: unknown[]) =>
+      (await marketplace.subscriptions.import(lines as never)).explanation
+    expect(await explanationOf({ subscription_uid: 's1', business_uid: 'b1' }, null)).toBe(
+      'None of the 2 lines was read. Why the first was not: Cannot use subscriptionUid: expected an identifier, got none. Each line must be { subscriptionUid, businessUid }.',
+    )
+    expect(await explanationOf({ subscriptionUid: 'not-there', businessUid: 'b1' })).toMatch(
+      /^None of the 1 lines was read\. Why the first was not: platform_record_missing: .*\. Compare the uids/,
+    )
+    expect(await explanationOf()).toBe('All 0 lines have a result.')
+  })
+
   it('takes the lines that were not read again, as they are', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })

@@ -95,18 +95,28 @@ export function createResultCounts(total: number | undefined) {
       return progress()
     },
     summary(ended: ImportSummary['ended'], waitedMs: number): ImportSummary {
-      const { done, pending } = counts
-      return {
-        ...progress(),
-        ended,
-        explanation: EXPLANATIONS[ended](done, pending, waitedMs / 1_000),
-        notRead,
-      }
+      const { done, read, pending } = counts
+      const [first] = notRead
+      const explanation =
+        ended === 'complete' && read === 0 && pending === 0 && first
+          ? `None of the ${done} lines was read. Why the first was not: ${first.why}. ${NEXT_STEPS[first.result]}`
+          : EXPLANATIONS[ended](done, pending, waitedMs / 1_000)
+      return { ...progress(), ended, explanation, notRead }
     },
   }
 }
 
 const MAX_NAMED = 1_000
+
+/** What to do when no line was read, by the result of the first. */
+const NEXT_STEPS: Record<ImportResult, string> = {
+  read: '',
+  missing:
+    'Compare the uids with those of the platform, and check that platform.baseUrl is the right platform.',
+  refused: 'Check app.clientId, that the businesses have installed the app, and which uid is whose.',
+  invalid: 'Each line must be { subscriptionUid, businessUid }.',
+  pending: '',
+}
 
 const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
 const EXPLANATIONS = {
