@@ -342,7 +342,7 @@ describe('H70 a change that is committed while the answer is looked up', () => {
     platform.paymentIssue(uid)
     await until(
       'it is suspended',
-      async () => (await marketplace.subscriptions.get(uid))?.state === 'suspended',
+      async () => (await marketplace.subscriptions.get(uid))?.purchase_state === 'suspended',
     )
     late.open()
     await until('both changes are handled', () => handled.length === 2)

@@ -29,14 +29,14 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     expect(await list({})).toEqual(uids)
     expect(await list({ limit: 2, after: 's1' })).toEqual(['s2', 's3'])
     expect(await list({ businessUid: 'b1' })).toEqual(['s1', 's2'])
-    expect(await list({ state: 'suspended' })).toEqual(['s2'])
+    expect(await list({ purchaseState: 'suspended' })).toEqual(['s2'])
     expect(await list({ reason: 'purchased', businessUid: 'b2', limit: 1 })).toEqual(['s3'])
     expect(await list({ purchasableUid: OTHER_ITEM })).toEqual([])
     expect(await marketplace.subscriptions.get('s2')).toEqual({
       subscription_uid: 's2',
       business_uid: 'b1',
       purchasable_uid: OUR_ITEM,
-      state: 'suspended',
+      purchase_state: 'suspended',
       reason: 'not_purchased',
       record: expect.objectContaining({ uid: 's2', purchase_state: 'suspended' }),
       readAt: expect.any(String),
