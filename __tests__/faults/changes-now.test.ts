@@ -362,7 +362,7 @@ describe('H72 the preview of a replay', () => {
     await until('the change is handled', () => handled.length === 1)
     const [{ id } = { id: '' }] = await marketplace.journal.list({ kind: 'change' })
     const preview = async () => {
-      const { body } = await consoleCaller(`${url}/ops`, 'operator').read('previewReplay', { entry_id: id })
+      const { body } = await consoleCaller(`${url}/ops`, 'operator').read('previewReplay', { entryId: id })
       return body.sample.map((row: { entitled: boolean | null }) => row.entitled)
     }
     expect(await preview()).toEqual([true])

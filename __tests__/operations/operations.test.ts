@@ -74,7 +74,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       subscription_uid: 's1',
     })
     expect(all.find((item) => item.kind === 'handled' && item.of === 'change')).toMatchObject({
-      entry_id: change.entry_id,
+      entryId: change.entryId,
       outcome: 'retrying',
       attempts: 1,
       error: 'Error: no mailbox',
@@ -89,7 +89,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     await marketplace.journal.recordAction({
       actor: 'ada',
       action: 'look',
-      entryId: change.entry_id,
+      entryId: change.entryId,
       reason,
     })
     const [newest] = await marketplace.businesses.history('b1', { limit: 1 })
@@ -98,7 +98,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       action: 'look',
       actor: 'ada',
       reason,
-      on: change.entry_id,
+      on: change.entryId,
     })
     const older = await marketplace.businesses.history('b1', { before: newest?.id as string })
     expect(older.map(({ id }) => id)).toEqual(all.map(({ id }) => id))

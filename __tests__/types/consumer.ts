@@ -52,6 +52,11 @@ export const retried = marketplace.subscriptions
   .then(({ notRead }) => marketplace.subscriptions.import(notRead))
 // @ts-expect-error: a line of the app's own needs both identifiers
 marketplace.subscriptions.import([{ subscriptionUid: null, businessUid: 'business-1' }])
+export const replayed = marketplace.journal.replayAll({ status: 'dead', kind: 'change' }, { dryRun: true })
+// @ts-expect-error: a replay needs a status
+marketplace.journal.replayAll({ name: 'application/installed' })
+// @ts-expect-error: an action has no handlers
+marketplace.journal.replayAll({ status: 'done', kind: 'action' })
 export const token: 'app' = appToken('t').kind
 export const grants: string = postgresStore({ connectionString: 'postgres://db/app', schema: 'a' }).grants(
   'b',

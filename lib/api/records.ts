@@ -10,6 +10,7 @@ import type { JournalFilter } from '../operations/journal/entry-filter.js'
 import {
   type Action,
   createJournalOperations,
+  type ReplayFilter,
   type ReplaySummary,
 } from '../operations/journal/journal-operations.js'
 import type { JournalEntry } from '../operations/journal/public-entry.js'
@@ -133,16 +134,13 @@ export interface RecordsApi {
     replay(id: string): Promise<boolean>
     /**
      * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter
-     * needs a `status`. `dryRun` changes nothing.
+     * needs a `status`; the kind `action` is refused. `dryRun` changes nothing.
      *
      * @example
      * const { matched, ids } = await marketplace.journal.replayAll({ status: 'dead' }, { dryRun: true })
      * await marketplace.journal.replayAll({ status: 'dead', name: 'application/installed' }, { limit: 10 })
      */
-    replayAll(
-      filter: Omit<JournalFilter, 'limit' | 'before'>,
-      options?: { limit?: number; dryRun?: boolean },
-    ): Promise<ReplaySummary>
+    replayAll(filter: ReplayFilter, options?: { limit?: number; dryRun?: boolean }): Promise<ReplaySummary>
     /**
      * Records an action of a person as an entry of the kind `action`. No handler gets it. Its retention is that of finished
      * events.

@@ -124,7 +124,7 @@ export interface DeliveryShape {
   count: number
   newest: string
   /** The newest of them. */
-  entry_id: string
+  entryId: string
 }
 
 export interface WebhooksReply {
