@@ -1,8 +1,8 @@
 import { expect, it } from '@jest/globals'
-import type { Store } from '../../lib/store/port/store.js'
-import { EVERY_TOPIC, eventOf, handling } from '../support/conformance/lab.js'
-import { useEngine } from '../support/engines.js'
-import { openStoreWithSql } from '../support/store-with-sql.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import { EVERY_TOPIC, eventOf, handling } from '../../support/conformance/lab.js'
+import { useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
 const MANY = 20_000
 /** The index of a small table has a root only. */
