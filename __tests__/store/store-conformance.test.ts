@@ -149,7 +149,7 @@ async function runApart(name: string): Promise<void> {
     const { storeConformance } = require(${JSON.stringify(join(__dirname, '../support/conformance/store-conformance.ts'))})
     const { createSqlStore } = ${lib('store/sql-store.ts')}
     const { createSqliteEngine } = ${lib('sqlite/engine.ts')}
-    const { systemClock: clock } = ${lib('clock.ts')}
+    const { systemClock: clock } = ${lib('base/clock.ts')}
     const engine = () => createSqliteEngine({ path: ':memory:', clock, driver: 'libsql' })
     const checks = storeConformance({ createStore: () => createSqlStore(engine()) })
     checks.find((check) => check.name === ${JSON.stringify(name)}).run()`
