@@ -19,10 +19,8 @@ interface BodyOptions {
  * or `refuse` with the reason, once. It throws at once when the headers already show the reason. An error that `take`
  * throws goes to `refuse` too.
  *
- * The interface document does not state how deliveries are sent, so any content type (or none) is accepted as long as
- * the text is UTF-8. It also works behind the app's own body middleware: a body that this middleware has read comes from
- * the request, any other is read here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read,
- * so a body counts as read only when the stream was read.
+ * Any content type is accepted, as long as the text is UTF-8. A body that the app's own middleware has read comes from the
+ * request, any other is read here; see docs/decisions/bodies-read-before.md.
  *
  * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
  * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
