@@ -20,15 +20,17 @@ export type { Guard, GuardDecision, RequireEntitlementOptions } from './express/
 export { createMarketplace } from './marketplace.js'
 export type { BusinessData } from './operations/businesses/export.js'
 export type { HistoryItem } from './operations/businesses/history.js'
-export type { Health } from './operations/health/health-check.js'
-export type { Readiness } from './operations/health/readiness.js'
+export type { Health, Readiness } from './operations/health/health-check.js'
 export type { WebhookReport } from './operations/health/webhooks-check.js'
 export type { JournalFilter } from './operations/journal/entry-filter.js'
 export type { HandlerFailure, JournalEntry } from './operations/journal/public-entry.js'
 export type { ImportOptions } from './operations/subscriptions/import.js'
 export type { ImportSummary } from './operations/subscriptions/import-results.js'
-export type { SubscriptionStatus, SubscriptionsFilter } from './operations/subscriptions/subscriptions.js'
-export type { TrackedSubscription } from './operations/subscriptions/track.js'
+export type {
+  SubscriptionStatus,
+  SubscriptionsFilter,
+  TrackedSubscription,
+} from './operations/subscriptions/subscriptions.js'
 export type { MarketplaceOptions, VerifyDelivery } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresPool } from './postgres/pool.js'

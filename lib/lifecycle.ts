@@ -26,7 +26,7 @@ export function createLifecycle(options: {
   onOpenFailed(error: unknown): void
 }) {
   const { store, owner, worker, onOpen, onClose, closeTimeoutMs, clock, onOpenFailed } = options
-  const hold = createHold()
+  const keepAlive = createKeepAlive()
   let starting: Promise<void> | undefined
   let closing: Promise<void> | undefined
   let retry: unknown
@@ -76,12 +76,12 @@ export function createLifecycle(options: {
         await onClose()
         await store.close()
       } finally {
-        hold.release()
+        keepAlive.end()
       }
     }
   }
 
-  if (worker) hold.take()
+  if (worker) keepAlive.begin()
   // The store opens at once. The work begins a turn later, after the app has registered its handlers.
   store.open(owner).catch((error) => {
     notOpen = error
@@ -89,23 +89,23 @@ export function createLifecycle(options: {
   setImmediate(startUntilOpen)
 
   return {
-    start: () => hold.during(start()),
+    start: () => keepAlive.during(start()),
     isClosed: () => closing !== undefined,
     whyNotOpen: () => notOpen,
     /** Keeps the process alive until `call` has settled. */
-    during: hold.during,
+    during: keepAlive.during,
     /** The same call, refused after `close()`. It keeps the process alive until it settles. */
     whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
       const checked = async (...given: Arguments): Promise<T> => {
         if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
         return call(...given)
       }
-      return (...given: Arguments): Promise<T> => hold.during(checked(...given))
+      return (...given: Arguments): Promise<T> => keepAlive.during(checked(...given))
     },
 
     close(): Promise<void> {
       closing ??= close()
-      return hold.during(closing)
+      return keepAlive.during(closing)
     },
   }
 }
@@ -114,13 +114,13 @@ export function createLifecycle(options: {
  * Keeps the process alive while it is needed. The timers of this package do not keep it alive. Without this, a process
  * that only waits for work, or for one call of this package, would end silently with code 0 or 13.
  */
-export function createHold() {
+export function createKeepAlive() {
   let calls = 0
-  let isTaken = false
+  let hasBegun = false
   let timer: NodeJS.Timeout | undefined
 
   function update() {
-    if (isTaken || calls > 0) {
+    if (hasBegun || calls > 0) {
       // A timer of Node, not of the app's clock: it does not measure time.
       timer ??= setInterval(() => {}, LONG_MS)
     } else {
@@ -129,24 +129,24 @@ export function createHold() {
     }
   }
 
-  function end() {
+  function callEnded() {
     if (--calls === 0) update()
   }
 
   return {
-    /** Keeps the process alive until `release`. */
-    take() {
-      isTaken = true
+    /** Keeps the process alive until `end`. */
+    begin() {
+      hasBegun = true
       update()
     },
-    release() {
-      isTaken = false
+    end() {
+      hasBegun = false
       update()
     },
     /** Keeps the process alive until `promise` settles; returns the same promise. */
     during<T>(promise: Promise<T>): Promise<T> {
       if (++calls === 1) update()
-      promise.then(end, end)
+      promise.then(callEnded, callEnded)
       return promise
     },
   }

@@ -1,14 +1,18 @@
 import type { Marketplace } from './api/marketplace.js'
-import { createRecords } from './api/records.js'
 import { SECOND } from './base/clock.js'
+import { MarketplaceError } from './base/errors.js'
 import { requireIdentifier } from './base/record.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
-import { createSecretCheck, createWhichSecret, targetUrl } from './express/delivery-secret.js'
+import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/receiver.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
-import { createBackup } from './operations/backup.js'
-import { createReadiness } from './operations/health/readiness.js'
+import { createErase } from './operations/businesses/erase.js'
+import { createExport } from './operations/businesses/export.js'
+import { createHistory } from './operations/businesses/history.js'
+import { createRefreshAndWait } from './operations/businesses/refresh.js'
+import { createJournalOperations } from './operations/journal/journal-operations.js'
+import { createSubscriptionMethods } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
 import { appToken } from './platform/token.js'
@@ -25,26 +29,16 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 ): Marketplace<Custom> {
   const options = readOptions(given)
   const parts = createParts(given, options, () => marketplace)
-  const { registry, store, clock, rules, platform, entitlements, handlers, listeners, reporting } = parts
+  const { registry, store, clock, rules, platform, entitlements, handlers, reporting } = parts
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
 
-  const { isClosed, whyNotOpen } = parts.lifecycle
-  const readiness = createReadiness({
-    store: {
-      subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
-      problem: parts.problemOfStore,
-    },
-    isClosed,
-    whyNotOpen,
-    problemsOfDeliveries: parts.replies.problems,
-    clock,
-  })
+  const subscriptions = createSubscriptionMethods({ store, rules, clock })
+  const journal = createJournalOperations({ store, clock })
 
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
-      isSecret: createSecretCheck(deliverySecrets),
-      whichSecret: createWhichSecret(deliverySecrets),
+      indexOfSecret: createSecretSearch(deliverySecrets),
       accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
       verifyDelivery: given.verifyDelivery,
       bodyLimitBytes: options.bodyLimitBytes,
@@ -62,7 +56,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onAny: (handler) => handlers.onAny(handler as AnyHandler),
     onUnrecognised: handlers.onUnrecognised,
     onPurchaseChange: handlers.onChange,
-    onHandlerError: listeners.onHandlerError,
+    onHandlerError: reporting.onHandlerError,
 
     isEntitled: entitlements.isEntitled,
     explain: entitlements.explain,
@@ -73,16 +67,34 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onDenied: reporting.denied,
     }),
 
-    ...createRecords({
-      store,
-      rules,
-      explain: entitlements.explain,
-      importSubscriptions: parts.imports.importSubscriptions,
-      // Time for a token and a read, after the pause between two reads.
-      refreshTimeoutMs: 2 * internals.callTimeoutMs + SECOND,
-      clock,
-      whileOpen,
-    }),
+    subscriptions: {
+      list: whileOpen(subscriptions.list),
+      get: whileOpen(subscriptions.get),
+      track: whileOpen(subscriptions.track),
+      import: whileOpen(parts.imports.importSubscriptions),
+      refreshAll: whileOpen(subscriptions.refreshAll),
+    },
+    businesses: {
+      refresh: whileOpen(
+        createRefreshAndWait({
+          store,
+          explain: entitlements.explain,
+          // Time for a token and a read, after the pause between two reads.
+          timeoutMs: 2 * internals.callTimeoutMs + SECOND,
+          clock,
+        }),
+      ),
+      history: whileOpen(createHistory({ store, rules })),
+      export: whileOpen(createExport({ store, rules, clock })),
+      erase: whileOpen(createErase({ store, clock })),
+    },
+    journal: {
+      list: whileOpen(journal.list),
+      get: whileOpen(journal.get),
+      replay: whileOpen(journal.replay),
+      replayAll: whileOpen(journal.replayAll),
+      recordAction: whileOpen(journal.recordAction),
+    },
 
     webhooks: {
       events: registry,
@@ -100,11 +112,18 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       appToken(await platform.fetchAppToken(requireIdentifier(businessUid, 'business_uid'))),
     ),
 
-    backup: whileOpen(createBackup({ store })),
+    backup: whileOpen(async (path) => {
+      if (typeof path !== 'string' || path === '' || path.includes('\0'))
+        throw new MarketplaceError(
+          'argument_invalid',
+          'Cannot back up: the path must be the path of a new file',
+        )
+      await store.backup(path)
+    }),
     settled: whileOpen(parts.idle.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
-    readiness: () => parts.lifecycle.during(readiness()),
+    readiness: parts.readiness,
     start: parts.lifecycle.start,
     close: parts.lifecycle.close,
   }

@@ -1,6 +1,6 @@
-import { type Clock, guardedClock } from './base/clock.js'
+import { guardedClock } from './base/clock.js'
 import { storable } from './base/record.js'
-import { answerOf, type DecisionRules } from './entitlement/decide.js'
+import { answerOf, isOfOtherApp } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants } from './entitlement/purchase-state.js'
@@ -13,21 +13,19 @@ import { createGauges } from './operations/health/gauges.js'
 import { createHealthChanges } from './operations/health/health-changes.js'
 import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
-import { silenceProblems, staleAnswers } from './operations/health/silence.js'
+import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
-import { createOutcomeListeners, createReporting } from './operations/reports/reporting.js'
+import { createReporting } from './operations/reporting.js'
 import { createIdle } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
-import type { Retention, Store } from './store/port/store.js'
 import { ownerOf } from './store/port/store-owner.js'
 import { storeFor } from './store-option.js'
-import { untracedTimers } from './telemetry/spans.js'
-import { createTelemetry, type Telemetry } from './telemetry/telemetry.js'
-import { createHandlers, type Handlers } from './work/handling/handlers.js'
-import { createPayloads, createPresentAnswer } from './work/handling/payloads.js'
-import { refusedBusinesses } from './work/reading/outcomes.js'
+import { outsideTraces } from './telemetry/spans.js'
+import { createTelemetry } from './telemetry/telemetry.js'
+import { createHandlers } from './work/handling/handlers.js'
+import { createPayloads } from './work/handling/payloads.js'
 import { createIntake } from './work/receiving/intake.js'
 import { createWorker } from './work/worker.js'
 
@@ -45,7 +43,8 @@ export function createParts<Custom extends EventDefinitions>(
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
   const telemetry = createTelemetry(options)
-  const clock = guardedClock(untracedTimers(options.clock), (error) => telemetry.failure('timers', error))
+  const onTimerError = (error: unknown) => telemetry.failure('timers', error)
+  const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
   const platform = createPlatformClient({
     ...options.platform,
@@ -94,7 +93,6 @@ export function createParts<Custom extends EventDefinitions>(
   const replies = createDeliveryReplies(clock)
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, idle, clock })
-  const listeners = createOutcomeListeners((error) => telemetry.failure('handling', error))
   const { onAccepted } = reporting
   const intake = createIntake({
     classify,
@@ -106,20 +104,47 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
     onAccepted,
   })
-  const worker = workerFor(options, {
-    store,
-    retention,
-    clock,
-    telemetry,
-    platform,
-    rules,
-    classify,
-    handlers,
-    reporting,
-    listeners,
-    intake,
-    marketplace,
-  })
+  const worker = options.worker
+    ? createWorker({
+        store,
+        leaseMs: internals.leaseMs,
+        pollMs: internals.pollMs,
+        clock,
+        retention,
+        reading: {
+          read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
+          isWaitingForToken: platform.isWaitingForToken,
+          stateOf: (record) =>
+            isOfOtherApp(record.purchasable_uid, rules)
+              ? null
+              : canonicalState(storable(record.purchase_state)),
+          concurrency: options.reads.concurrency,
+          // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
+          reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
+          maxStaleMs: freshness.maxStaleMs,
+          waitMs: freshness.waitMs,
+          onRead(claim, result, conclusion) {
+            reporting.read(claim, result, conclusion)
+            if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
+          },
+        },
+        handling: {
+          handlers,
+          payloadOf: createPayloads({
+            classify,
+            store,
+            answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
+          }),
+          marketplace,
+          ...options.handlers,
+          around: reporting.handling,
+          onHandled: reporting.handled,
+          onDead: reporting.died,
+          onHandlerError: reporting.handlerFailed,
+        },
+        onError: telemetry.failure,
+      })
+    : undefined
   const imports = createImport({ store, clock })
 
   const lifecycle = createLifecycle({
@@ -142,32 +167,30 @@ export function createParts<Custom extends EventDefinitions>(
     onOpenFailed: reporting.openFailed,
   })
   const { during, isClosed, whyNotOpen } = lifecycle
-  const problemOfStore = async () => {
-    const problem = await store.problem(internals.acceptTimeoutMs)
-    replies.storeProblem(problem)
-    return problem
-  }
-  const checkHealth = createHealthCheck({
-    store: { counts: () => store.counts(freshness.maxStaleMs), problem: problemOfStore },
+  const { health, readiness } = createHealthCheck({
+    store: {
+      counts: () => store.counts(freshness.maxStaleMs),
+      subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
+      async problem() {
+        const problem = await store.problem(internals.acceptTimeoutMs)
+        replies.storeProblem(problem)
+        return problem
+      },
+    },
     isClosed,
     whyNotOpen,
     clock,
+    problemsOfDeliveries: replies.problems,
     problemsOfParts: (counts) => [
       ...replies.problems(),
       ...(worker?.problems() ?? []),
-      ...(counts
-        ? [
-            ...refusedBusinesses(counts, worker?.refusal()),
-            ...staleAnswers(counts),
-            ...silenceProblems(counts),
-          ]
-        : []),
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
+      ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
     ],
   })
-  const healthChanges = createHealthChanges({ check: () => during(checkHealth()), telemetry, clock })
+  const healthChanges = createHealthChanges({ check: () => during(health()), telemetry, clock })
   telemetry.gauges(
     createGauges({ store, health: healthChanges.health, areReadsPaused: worker?.areReadsPaused, clock }),
   )
@@ -184,88 +207,13 @@ export function createParts<Custom extends EventDefinitions>(
     platform,
     entitlements,
     handlers,
-    listeners,
     reporting,
-    replies,
-    problemOfStore,
     intake,
     imports,
     check,
     idle,
     lifecycle,
     healthChanges,
+    readiness: () => during(readiness()),
   }
-}
-
-/** The worker of a marketplace; undefined when the option `worker` is `false`. */
-export function workerFor(
-  options: ResolvedOptions,
-  parts: {
-    store: Store
-    retention: Retention
-    clock: Clock
-    telemetry: Telemetry
-    platform: ReturnType<typeof createPlatformClient>
-    rules: DecisionRules
-    classify: ReturnType<typeof createClassifier>
-    handlers: Handlers
-    reporting: ReturnType<typeof createReporting>
-    listeners: ReturnType<typeof createOutcomeListeners>
-    intake: Pick<ReturnType<typeof createIntake>, 'otherItems'>
-    marketplace(): unknown
-  },
-) {
-  const { freshness, internals } = options
-  if (!options.worker) return undefined
-  const {
-    store,
-    retention,
-    clock,
-    telemetry,
-    platform,
-    rules,
-    classify,
-    handlers,
-    reporting,
-    listeners,
-    intake,
-  } = parts
-  return createWorker({
-    store,
-    leaseMs: internals.leaseMs,
-    pollMs: internals.pollMs,
-    clock,
-    retention,
-    reading: {
-      read: (request) => reporting.reading(request, () => platform.readSubscription(request)),
-      isWaitingForToken: platform.isWaitingForToken,
-      stateOf: (record) => canonicalState(storable(record.purchase_state)),
-      concurrency: options.reads.concurrency,
-      // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
-      reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
-      maxStaleMs: freshness.maxStaleMs,
-      waitMs: freshness.waitMs,
-      onRead(claim, result, conclusion) {
-        reporting.read(claim, result, conclusion)
-        if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
-      },
-    },
-    handling: {
-      handlers,
-      payloadOf: createPayloads(
-        classify,
-        createPresentAnswer({ store, answerOf: (rows) => answerOf(rows, rules, clock.now()) }),
-      ),
-      marketplace: parts.marketplace,
-      ...options.handlers,
-      around: reporting.handling,
-      onHandled: reporting.handled,
-      onDead: listeners.died,
-      onHandlerError(failure, label) {
-        reporting.handlerFailed(failure, label)
-        listeners.failed(failure)
-      },
-    },
-    onError: telemetry.failure,
-  })
 }

@@ -1,7 +1,7 @@
 import { systemClock } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
-import { createHold } from './lifecycle.js'
-import { REFRESH_ALL_MS } from './operations/subscriptions/refresh-all.js'
+import { createKeepAlive } from './lifecycle.js'
+import { REFRESH_ALL_MS } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { type RestoreStep, restoreFile } from './sqlite/backup/restore.js'
 import { createSqliteEngine } from './sqlite/engine.js'
@@ -64,6 +64,6 @@ export async function restoreBackup(
       }
     },
   })
-  const { prepared, ...restored } = await createHold().during(restoring)
+  const { prepared, ...restored } = await createKeepAlive().during(restoring)
   return { ...restored, subscriptions: prepared }
 }

@@ -160,7 +160,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   const inner = clock.forProcess()
   const receive = createReceiver({
     ...RECEIVER_DEFAULTS,
-    isSecret: (candidate) => candidate === 'secret',
+    indexOfSecret: (candidate) => ['secret'].indexOf(candidate),
     accept: async () => [{ id: 'e1', issues: null }],
     bodyTimeoutMs: LIMIT,
     acceptTimeoutMs: 2 * LIMIT,

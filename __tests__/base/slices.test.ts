@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { createSlices } from '../../lib/base/slices.js'
+import { createSlices } from '../../lib/base/waiting.js'
 
 describe('slices of work', () => {
   it.each([

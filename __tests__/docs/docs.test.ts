@@ -6,11 +6,12 @@ import { PROBLEMS } from '../../lib/base/health.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { WARNINGS } from '../../lib/base/warnings.js'
 import { REASONS } from '../../lib/entitlement/decide.js'
-import { PURCHASE_STATES, TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
+import { PURCHASE_STATES } from '../../lib/entitlement/purchase-state.js'
 import { EVENTS, type EventName } from '../../lib/events/registry.js'
 import { createMarketplace } from '../../lib/index.js'
 import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
 import { FAULT_KINDS, sampleDelivery } from '../../lib/testing/index.js'
+import { TRANSITIONS } from '../../lib/testing/transitions.js'
 import { names, page, tablesWith, tableWith } from '../support/docs/pages.js'
 
 const ROOT = join(__dirname, '..', '..')

@@ -5,10 +5,9 @@ import {
   grants,
   PURCHASE_STATES,
   stateForMetrics,
-  TRANSITIONS,
-  transition,
 } from '../../lib/entitlement/purchase-state.js'
 import { EVENTS } from '../../lib/events/registry.js'
+import { TRANSITIONS, transition } from '../../lib/testing/transitions.js'
 
 // The tables of the interface document, copied from the document, not from the code.
 

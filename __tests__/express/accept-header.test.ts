@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { prefersHtml } from '../../lib/express/reply.js'
+import { prefersHtml } from '../../lib/express/reply-denied.js'
 
 describe('an Accept header', () => {
   it.each([

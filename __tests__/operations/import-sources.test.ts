@@ -115,10 +115,15 @@ describe('subscriptions.import', () => {
   it.each([
     ['a text', 'customers.csv', {}, 'expected an iterable'],
     ['nothing', undefined, {}, 'expected an iterable'],
-    ['an unknown option', [], { quiet: true }, 'unknown option quiet; the options are announce, onProgress'],
-    ['a wrong announce', [], { announce: 'no' }, 'announce must be true or false'],
-    ['a wrong signal', [], { signal: 1 }, 'signal must be an AbortSignal'],
-    ['no time', [], { answerTimeoutMs: 0 }, 'answerTimeoutMs must be a number of ms above 0'],
+    [
+      'an unknown option',
+      [],
+      { quiet: true },
+      '"quiet", known are announce, onProgress, signal, answerTimeoutMs',
+    ],
+    ['a wrong announce', [], { announce: 'no' }, 'announce: Invalid input: expected boolean'],
+    ['a wrong signal', [], { signal: 1 }, 'signal: expected an AbortSignal'],
+    ['no time', [], { answerTimeoutMs: 0 }, 'answerTimeoutMs: '],
   ])('refuses %s', async (_what, lines, options, why) => {
     const marketplace = openMarketplace(await startPlatform())
     const importing = marketplace.subscriptions.import(lines as never, options as never)

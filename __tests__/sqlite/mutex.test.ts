@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
-import { createSlices } from '../../lib/base/slices.js'
-import { nextTurn } from '../../lib/base/waiting.js'
+import { createSlices, nextTurn } from '../../lib/base/waiting.js'
 import { createMutex } from '../../lib/sqlite/mutex.js'
 
 describe('the mutex of a connection', () => {

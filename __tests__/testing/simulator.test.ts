@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { RECORD_FIELDS } from '../../lib/base/record.js'
-import { TRANSITIONS } from '../../lib/entitlement/purchase-state.js'
 import { createSimulator, type Simulator } from '../../lib/testing/index.js'
+import { TRANSITIONS } from '../../lib/testing/transitions.js'
 import { accessToken, read, readReply, start } from '../support/platform/simulator-calls.js'
 
 describe('the transition table, row by row', () => {

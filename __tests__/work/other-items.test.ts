@@ -167,6 +167,30 @@ describe('known subscriptions for other items', () => {
     await expectMisspelt(marketplace)
   })
 
+  it('J32 handlers hear of a purchase once app.purchasableUid names its item, at the next read', async () => {
+    const platform = await startPlatform()
+    const store = `sqlite:${join(temporaryFolder(), 'db')}`
+    const heard: unknown[] = []
+    const open = (app: object) => {
+      const marketplace = openMarketplace(platform, { store, app })
+      marketplace.onPurchaseChange(({ from, to, entitled }) => void heard.push({ from, to, entitled }))
+      return marketplace
+    }
+    const misspelt = open({ purchasableUid: 'misspelt' })
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await misspelt.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    const { subscriptions } = await misspelt.businesses.refresh('b1')
+    expect(subscriptions).toMatchObject([{ reason: 'other_app', purchase_state: 'purchased' }])
+    await misspelt.settled()
+    await misspelt.close()
+    expect(heard).toEqual([])
+    const corrected = open({})
+    expect(await corrected.isEntitled('b1')).toBe(true)
+    await corrected.businesses.refresh('b1')
+    await until('the change is handled', () => heard.length > 0)
+    expect(heard).toEqual([{ from: null, to: 'purchased', entitled: true }])
+  })
+
   it.each(WORKERS)(
     'J34 a misspelt app.purchasableUid shows in health() after a restart: %s',
     async (_, worker) => {

@@ -1,11 +1,12 @@
+import type { Decision } from '../entitlement/decide.js'
+import type { ItemOptions } from '../entitlement/items.js'
 import type { EventDefinitions } from '../events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
 import type { ListenerOptions, RequestListener } from '../express/listener.js'
 import type { Middleware } from '../express/receiver.js'
 import type { Guard, RequireEntitlementOptions } from '../express/require-entitlement.js'
 import type { HealthListener } from '../operations/health/health-changes.js'
-import type { Health } from '../operations/health/health-check.js'
-import type { Readiness } from '../operations/health/readiness.js'
+import type { Health, Readiness } from '../operations/health/health-check.js'
 import type { WebhookReport } from '../operations/health/webhooks-check.js'
 import type { HandlerFailure } from '../operations/journal/public-entry.js'
 import type { RegisterResult } from '../platform/register-webhook.js'
@@ -13,7 +14,6 @@ import type { Token } from '../platform/token.js'
 import type { HandlerContext as ContextOf, Handler as HandlerOf } from '../work/handling/handlers.js'
 import type { UnrecognisedDelivery } from '../work/handling/payloads.js'
 import type { PurchaseChange } from '../work/reading/purchase-change.js'
-import type { AnswersApi } from './answers.js'
 import type { RecordsApi } from './records.js'
 
 /** Ends the subscription that the call began. */
@@ -39,9 +39,7 @@ export type HandlerFor<
 > = Handler<MarketplaceEvent<Name, Registry<Custom>>>
 
 /** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
-export interface Marketplace<Custom extends EventDefinitions = Record<never, never>>
-  extends AnswersApi,
-    RecordsApi {
+export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> extends RecordsApi {
   // First: TypeScript then compares `events` of two marketplaces, and so accepts one with more events as a plain one.
   webhooks: {
     /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
@@ -133,6 +131,23 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onHandlerError(listener: (failure: HandlerFailure) => void): Unsubscribe
 
+  /**
+   * Whether the business may use the app now. Never rejects. An uncertain answer is false.
+   *
+   * Never use it without `await`: the promise itself is always true, so everybody would get in. The lint rule
+   * `@typescript-eslint/no-misused-promises` reports it.
+   *
+   * @example
+   * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
+   */
+  isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
+  /**
+   * The same answer with its reason, evidence and age. Never rejects.
+   *
+   * @example
+   * const { entitled, reason, explanation } = await marketplace.explain('business-1')
+   */
+  explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   /**
    * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
    * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when

@@ -1,28 +1,17 @@
-import type { Clock } from '../base/clock.js'
-import { requireIdentifier } from '../base/record.js'
-import type { Decision, DecisionRules } from '../entitlement/decide.js'
-import type { Entitlements } from '../entitlement/entitlements.js'
-import { createErase, type EraseSummary } from '../operations/businesses/erase.js'
-import { type BusinessData, createExport } from '../operations/businesses/export.js'
-import { createHistory, type HistoryItem, type HistoryOptions } from '../operations/businesses/history.js'
-import { createRefreshAndWait } from '../operations/businesses/refresh.js'
+import type { Decision } from '../entitlement/decide.js'
+import type { EraseSummary } from '../operations/businesses/erase.js'
+import type { BusinessData } from '../operations/businesses/export.js'
+import type { HistoryItem, HistoryOptions } from '../operations/businesses/history.js'
 import type { JournalFilter } from '../operations/journal/entry-filter.js'
-import {
-  type Action,
-  createJournalOperations,
-  type ReplaySummary,
-} from '../operations/journal/journal-operations.js'
+import type { Action, ReplaySummary } from '../operations/journal/journal-operations.js'
 import type { JournalEntry } from '../operations/journal/public-entry.js'
 import type { ImportOptions } from '../operations/subscriptions/import.js'
 import type { ImportSummary } from '../operations/subscriptions/import-results.js'
-import { createRefreshAll } from '../operations/subscriptions/refresh-all.js'
-import {
-  createSubscriptionQueries,
-  type SubscriptionStatus,
-  type SubscriptionsFilter,
+import type {
+  SubscriptionStatus,
+  SubscriptionsFilter,
+  TrackedSubscription,
 } from '../operations/subscriptions/subscriptions.js'
-import { createTrack, type TrackedSubscription } from '../operations/subscriptions/track.js'
-import type { Store } from '../store/port/store.js'
 
 /** The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`. */
 export interface RecordsApi {
@@ -152,55 +141,3 @@ export interface RecordsApi {
     recordAction(action: Action): Promise<{ id: string }>
   }
 }
-
-/** The marketplace's methods for stored data. */
-export function createRecords(options: {
-  store: Store
-  rules: DecisionRules
-  explain: Entitlements['explain']
-  importSubscriptions: RecordsApi['subscriptions']['import']
-  /** How long `businesses.refresh` waits for the reads. */
-  refreshTimeoutMs: number
-  clock: Clock
-  whileOpen: WhileOpen
-}): RecordsApi {
-  const { store, explain, importSubscriptions, refreshTimeoutMs, clock, whileOpen } = options
-  const subscriptions = createSubscriptionQueries(options)
-  const journal = createJournalOperations(options)
-
-  return {
-    subscriptions: {
-      list: whileOpen(subscriptions.list),
-      get: whileOpen(subscriptions.get),
-      track: whileOpen(createTrack({ store })),
-      import: whileOpen(importSubscriptions),
-      refreshAll: whileOpen(createRefreshAll({ store })),
-    },
-    businesses: {
-      refresh: whileOpen(
-        createRefreshAndWait({
-          store,
-          explain,
-          requireUid: (uid) => requireIdentifier(uid, 'business_uid'),
-          timeoutMs: refreshTimeoutMs,
-          clock,
-        }),
-      ),
-      history: whileOpen(createHistory(options)),
-      export: whileOpen(createExport(options)),
-      erase: whileOpen(createErase(options)),
-    },
-    journal: {
-      list: whileOpen(journal.list),
-      get: whileOpen(journal.get),
-      replay: whileOpen(journal.replay),
-      replayAll: whileOpen(journal.replayAll),
-      recordAction: whileOpen(journal.recordAction),
-    },
-  }
-}
-
-/** Wraps a method of the marketplace, so that it rejects with `closed` after `close()`. */
-export type WhileOpen = <Arguments extends unknown[], T>(
-  call: (...given: Arguments) => Promise<T>,
-) => (...given: Arguments) => Promise<T>

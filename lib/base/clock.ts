@@ -66,8 +66,13 @@ export function withMonotonic(clock: Clock): Clock {
 /**
  * The same clock, made safe: it never throws, and its timers cannot end the process. `onError` gets every error that a
  * callback throws and every rejection of its promise. If the app's own clock fails, the system clock replaces it.
+ * `around` runs each callback.
  */
-export function guardedClock(clock: Clock, onError: (error: unknown) => void): Clock {
+export function guardedClock(
+  clock: Clock,
+  onError: (error: unknown) => void,
+  around: (callback: () => unknown) => unknown = (callback) => callback(),
+): Clock {
   function either<T>(own: () => T, system: () => T): T {
     try {
       return own()
@@ -97,7 +102,7 @@ export function guardedClock(clock: Clock, onError: (error: unknown) => void): C
     setTimeout(callback, delayMs) {
       const run = () => {
         try {
-          const result: unknown = callback()
+          const result = around(callback)
           if (result instanceof Promise) result.catch(onError)
         } catch (error) {
           onError(error)

@@ -153,3 +153,15 @@ export function messageOf(error: unknown): string {
     return 'unknown error'
   }
 }
+
+/** The class and the message of a thrown value of any kind, for the journal or a log; never a stack, and bounded. */
+export function thrownText(thrown: unknown, maxLength: number): string {
+  try {
+    return (thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)).slice(
+      0,
+      maxLength,
+    )
+  } catch {
+    return 'a thrown value that cannot be converted to text'
+  }
+}

@@ -231,3 +231,8 @@ export function worstFirst(problems: readonly HealthProblem[]): HealthProblem[] 
 export function isFailing({ code }: { code: ProblemCode }): boolean {
   return PROBLEMS[code].status === 'failing'
 }
+
+/** Whether `some` are most of `all`, and no chance: at least three and more than half, or all of them. */
+export function isMost(some: number, all: number): boolean {
+  return some > 0 && (some === all || (some >= 3 && some * 2 > all))
+}

@@ -73,3 +73,46 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal | un
 export function nextTurn(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve))
 }
+
+/** Whether the result of a function of the app is a promise, also one of another library. */
+export function isThenable(value: unknown): value is PromiseLike<unknown> {
+  return (
+    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
+    typeof (value as { then?: unknown }).then === 'function'
+  )
+}
+
+/** The longest slice of background work. Timers and requests of the app wait no longer than this. */
+const SLICE_MS = 5
+
+export interface Slices {
+  /**
+   * Nothing to wait for while the present slice lasts. After it a promise that resolves in the next turn of the event
+   * loop, where the next slice begins.
+   */
+  yieldIfOver(): Promise<void> | undefined
+}
+
+/**
+ * Divides work into small slices. Work whose promises resolve at once never leaves the microtask queue and blocks the
+ * process, so it awaits `yieldIfOver()` between its steps. A slice begins with the first step in a turn of the event loop.
+ */
+export function createSlices(clock: Pick<Clock, 'monotonic'>): Slices {
+  let beganAt: number | undefined
+  let nextTurn: Promise<void> | undefined
+
+  return {
+    yieldIfOver() {
+      const now = clock.monotonic()
+      if (beganAt !== undefined) return now - beganAt > SLICE_MS ? nextTurn : undefined
+      beganAt = now
+      nextTurn = new Promise((resolve) =>
+        setImmediate(() => {
+          beganAt = undefined
+          resolve()
+        }),
+      )
+      return undefined
+    },
+  }
+}

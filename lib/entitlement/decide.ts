@@ -1,9 +1,9 @@
 import { HOUR } from '../base/clock.js'
 import { REFUSALS } from '../base/errors.js'
-import type { SubscriptionRecord } from '../base/record.js'
+import { type SubscriptionRecord, storable } from '../base/record.js'
 import type { Subscription } from '../store/port/store.js'
 import type { RuleAnswer } from './own-rule.js'
-import { grants } from './purchase-state.js'
+import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
 
 export { REASONS, type Reason } from './reasons.js'
@@ -119,7 +119,7 @@ function judge(subscription: Subscription, rules: DecisionRules, now: number): S
   return {
     subscription_uid: subscription.subscriptionUid,
     purchasable_uid: subscription.record?.purchasable_uid ?? subscription.purchasableUid,
-    purchase_state: subscription.state,
+    purchase_state: stateShown(subscription),
     entitled: REASONS[reason].entitled,
     reason,
     // `readAt` may be of another machine: after its conversion it may lie ahead by a few milliseconds.
@@ -155,7 +155,15 @@ function reasonForUnread({ failure, pending, verifying, refreshAt }: Subscriptio
   return refreshAt === null ? 'unreadable' : 'not_read_yet'
 }
 
-function isOfOtherApp(purchasableUid: string | null, { purchasableUids }: DecisionRules): boolean {
+/** The state of an item that is not the app's is only in its record. */
+function stateShown({ state, record, gone }: Subscription): string | null {
+  return state ?? (record && gone === null ? canonicalState(storable(record.purchase_state)) : null)
+}
+
+export function isOfOtherApp(
+  purchasableUid: string | null,
+  { purchasableUids }: Pick<DecisionRules, 'purchasableUids'>,
+): boolean {
   return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)
 }
 

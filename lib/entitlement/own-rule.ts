@@ -1,5 +1,6 @@
 import { types } from 'node:util'
 import { type Clock, DAY } from '../base/clock.js'
+import { thrownText } from '../base/errors.js'
 import { type HealthProblem, problemOf } from '../base/health.js'
 import type { SubscriptionRecord } from '../base/record.js'
 
@@ -36,7 +37,7 @@ export function createOwnRule(options: {
       try {
         answer = entitledWhen(record)
       } catch (error) {
-        return failed(record, 'threw', `threw ${textOf(error)}`)
+        return failed(record, 'threw', `threw ${thrownText(error, MAX_TEXT)}`)
       }
       if (typeof answer === 'boolean') {
         if (failures.size > 0) failures.delete(record.uid)
@@ -74,16 +75,6 @@ export function createOwnRule(options: {
     },
   }
   return rule
-}
-
-/** The class and the message of a thrown value, at most 200 characters. */
-function textOf(error: unknown): string {
-  try {
-    const text = error instanceof Error ? `${error.name}: ${error.message}` : `a value: ${String(error)}`
-    return text.slice(0, MAX_TEXT)
-  } catch {
-    return 'a value that cannot be converted to text'
-  }
 }
 
 /** Faults of the option: a rule that cannot answer at once, as far as its class shows it. */

@@ -6,7 +6,7 @@ import { completeSubject, type Subject } from './subject.js'
 /** The event of an envelope, or why the envelope is not a known event. */
 export type Classification<R extends EventDefinitions = BuiltInEvents> = Recognised<R> | Unrecognised
 
-export type Recognised<R extends EventDefinitions = BuiltInEvents> = {
+type Recognised<R extends EventDefinitions = BuiltInEvents> = {
   [Name in EventName<R>]: { recognised: true; name: Name; data: EventData<Name, R>; subject: Subject }
 }[EventName<R>]
 

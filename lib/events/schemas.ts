@@ -14,7 +14,7 @@ import {
  */
 
 /** A string or a number unchanged, and null for every other value and `""`: dates come in many forms. */
-export const optionalText = z
+const optionalText = z
   .unknown()
   .optional()
   .transform((value) =>
@@ -29,13 +29,11 @@ export const notice = z.looseObject({
 })
 
 /** A full record in place of a documented notice: the record with the fields of a notice added. */
-export const recordAsNotice = announcedRecord.transform(
-  (record): AnnouncedRecord & z.output<typeof notice> => ({
-    ...record,
-    business_id: record.business_uid,
-    subscription_uid: record.uid,
-  }),
-)
+const recordAsNotice = announcedRecord.transform((record): AnnouncedRecord & z.output<typeof notice> => ({
+  ...record,
+  business_id: record.business_uid,
+  subscription_uid: record.uid,
+}))
 
 /** A full record first: data with both shapes is a record. */
 export const noticeOrRecord = z.union([recordAsNotice, notice])

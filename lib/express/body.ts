@@ -6,7 +6,7 @@ import { createDeadlines } from '../base/deadlines.js'
 import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
 import { decode, tooLarge, unreadable } from './body-text.js'
 
-export interface BodyOptions {
+interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
   limitBytes: number
   /** Time from the call until the last byte must have arrived. One timer serves all bodies. */

@@ -7,32 +7,33 @@ import { MarketplaceError } from '../base/errors.js'
  */
 
 /**
- * Returns a check of a candidate against every configured secret. The check takes the same time whether the first, the
- * last or no secret matches. It accepts candidates of any length and never throws.
+ * Returns a search for a candidate among the configured secrets: its index, or -1. The search takes the same time whether
+ * the first, the last or no secret matches. It accepts candidates of any length and never throws.
  *
  * Candidate and secrets are compared in padded buffers of one size, so the time depends on the length of the candidate
  * only; see docs/decisions/delivery-secret-comparison.md.
  */
-export function createSecretCheck(secrets: readonly string[]): (candidate: string) => boolean {
+export function createSecretSearch(secrets: readonly string[]): (candidate: string) => number {
   const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))
   const padded = secrets.map((secret) => {
     const bytes = Buffer.alloc(size)
     bytes.write(secret)
     return { bytes, length: secret.length }
   })
-  // All checks share one buffer: they are synchronous.
+  // All searches share one buffer: they are synchronous.
   const given = Buffer.alloc(size)
 
-  return function isSecret(candidate) {
-    if (typeof candidate !== 'string') return false
+  return function indexOfSecret(candidate) {
+    if (typeof candidate !== 'string') return -1
     given.fill(0)
     given.write(candidate)
-    let found = 0
-    for (const { bytes, length } of padded) {
+    let found = -1
+    for (const [index, { bytes, length }] of padded.entries()) {
       // `&` and not `&&`, which would compare the lengths only where the bytes are equal.
-      found |= Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
+      const isEqual = Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
+      found += isEqual * (index - found)
     }
-    return found === 1
+    return found
   }
 }
 
@@ -113,12 +114,4 @@ function surprises(secret: string): number {
     const before = rest[i - 1]
     return before === undefined || (before !== char && !BOTH_WAYS.some((row) => row.includes(before + char)))
   }).length
-}
-
-/**
- * Returns the index of a delivery secret in the list; 0 for an unknown one. Only for candidates that `createSecretCheck`
- * has accepted: their sender knows one secret, and the time of this lookup reveals no other.
- */
-export function createWhichSecret(secrets: readonly string[]): (candidate: string) => number {
-  return (candidate) => (secrets.length === 1 ? 0 : Math.max(0, secrets.indexOf(candidate)))
 }

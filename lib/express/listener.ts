@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../base/errors.js'
+import { isThenable } from '../base/waiting.js'
 import type { BodyRequest } from './body-read-before.js'
 import { cutOff, reply } from './reply.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
@@ -67,11 +68,6 @@ export function createListener(
       fail(error)
     }
   }
-}
-
-/** Whether the result of a listener is a promise, also one of another library. */
-function isThenable(result: unknown): result is PromiseLike<unknown> {
-  return typeof (result as { then?: unknown } | null | undefined)?.then === 'function'
 }
 
 /** The path without its trailing slash; '' for `/`. */

@@ -57,7 +57,7 @@ export interface RequireEntitlementOptions {
 }
 
 /** A business, or none: null, undefined and an empty text. */
-export type BusinessUid = string | number | null | undefined
+type BusinessUid = string | number | null | undefined
 
 /** Requests and replies of the app's Express version, with the fields its middleware adds (`req.user`). */
 // biome-ignore lint/suspicious/noExplicitAny: any other type would refuse one of Express 4, Express 5 or the app's own.

@@ -10,12 +10,10 @@ import { envelopesOf } from './envelopes.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
-  /** Whether the last part of the path is one of the delivery secrets; see `createSecretCheck`. */
-  isSecret(candidate: string): boolean
-  /** The index of a valid secret; see `createWhichSecret`. */
-  whichSecret?: ((candidate: string) => number) | undefined
+  /** The index of the delivery secret that the path ends in, or -1; see `createSecretSearch`. */
+  indexOfSecret(candidate: string): number
   /** Writes the envelopes to disk, then resolves with one receipt for each, in the same order. */
-  accept(envelopes: readonly Envelope[], secret?: number): Promise<readonly Receipt[]>
+  accept(envelopes: readonly Envelope[], secret: number): Promise<readonly Receipt[]>
   /** The app's own check. Returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes: number
@@ -62,18 +60,18 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * The steps are plain calls: a promise and a timer for each step made a request a third slower.
  */
 export function createTakeDelivery(options: ReceiverOptions) {
-  const { isSecret, whichSecret, accept, verifyDelivery, clock, count } = options
+  const { indexOfSecret, accept, verifyDelivery, clock, count } = options
   const { bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs } = options
   const readBody = createBodyReader({ limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock })
   const deadlines = createDeadlines(acceptTimeoutMs, clock)
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, candidate: string): void {
-    if (!isSecret(candidate)) {
+    const secret = indexOfSecret(candidate)
+    if (secret === -1) {
       tally('secret_wrong', undefined, couldBeSecret(candidate) && looksLikeDelivery(req))
       reply(req, res, 404, '', {}, clock)
       return
     }
-    const secret = whichSecret?.(candidate)
     const refuse = (thrown: unknown, outcome?: DeliveryOutcome) => {
       const error = thrown instanceof MarketplaceError ? thrown : notAccepted(thrown)
       tally(outcome ?? error.code, error)
@@ -101,7 +99,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     req: BodyRequest,
     res: ServerResponse,
     body: Body,
-    secret: number | undefined,
+    secret: number,
     refuse: (thrown: unknown, outcome?: DeliveryOutcome) => void,
   ): void {
     const { text, envelopes, acknowledgement } = envelopesOf(body)

@@ -1,14 +1,13 @@
 import type { Clock } from '../base/clock.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { orAborted } from '../base/waiting.js'
-import { createHttp, type HttpReply } from './http.js'
+import { createHttp, type HttpReply, platformUrl } from './http.js'
 import { createLimit } from './limit.js'
-import { platformUrl } from './platform-url.js'
 import { failureIn, ReadFailure, type ReadResult, recordIn } from './read-result.js'
 import { createRegisterWebhook } from './register-webhook.js'
 import { createFetchToken, createTokens } from './tokens.js'
 
-export interface PlatformOptions {
+interface PlatformOptions {
   baseUrl: string
   authUrl: string
   clientId: string
@@ -21,7 +20,7 @@ export interface PlatformOptions {
   clock: Clock
 }
 
-export interface ReadRequest {
+interface ReadRequest {
   subscriptionUid: string
   businessUid: string
   signal?: AbortSignal | undefined

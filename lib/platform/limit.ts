@@ -7,7 +7,7 @@ export function createLimit(concurrency: number) {
 
   return async function limited<T>(call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
     if (free > 0) free--
-    else await turn(signal)
+    else await slot(signal)
     try {
       return await call()
     } finally {
@@ -18,7 +18,7 @@ export function createLimit(concurrency: number) {
   }
 
   /** Waits for a slot. An aborted call leaves the queue at once, so that no slot goes to it; `orAborted` would keep it. */
-  function turn(signal?: AbortSignal): Promise<void> {
+  function slot(signal?: AbortSignal): Promise<void> {
     return new Promise((resolve, reject) => {
       const leave = waiting.add(enter)
       if (signal?.aborted) giveUp()

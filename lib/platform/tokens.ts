@@ -1,7 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, HOUR, MINUTE, SECOND } from '../base/clock.js'
-import { errorText, type Http, isObject } from './http.js'
-import { platformUrl } from './platform-url.js'
+import { errorText, type Http, isObject, platformUrl } from './http.js'
 import { failureIn, ReadFailure, type ReadResult } from './read-result.js'
 import { isHeaderSafe } from './token.js'
 

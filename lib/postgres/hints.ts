@@ -71,7 +71,7 @@ export type Message = { from: string } & ({ kind: 'probe' } | { kind: 'hint'; hi
 /** A message of a process to itself. */
 export const probeFrom = (self: string) => `${self} probe`
 
-export const hintFrom = (self: string, hint: Hint) => `${self} ${textOf(hint)}`
+const hintFrom = (self: string, hint: Hint) => `${self} ${textOf(hint)}`
 
 /** A hint as text; equal for equal hints. */
 export function textOf(hint: Hint): string {

@@ -19,7 +19,7 @@ const PROBES = 3
 const OFF_MS = 10 * MINUTE
 
 /**
- * Receives hints by LISTEN, and sends them (`hint-sender.ts`). Hints only save time: without them work is found, and
+ * Receives hints by LISTEN, and sends them (`hints.ts`). Hints only save time: without them work is found, and
  * decisions expire, a little later. docs/states.md has the states of the connection.
  */
 export function createListener(options: {

@@ -9,14 +9,12 @@ import { postgresCode } from './errors.js'
 
 /** Rejects for a server that cannot keep the promises of the store. Returns the role of the connection. */
 export async function checkServer({ read }: Pick<Engine, 'read'>, warn: Warn = warnProcess): Promise<string> {
-  const rows = await read((db) =>
+  const server = await read((db) =>
     sql<Record<'version' | 'encoding' | 'recovering' | 'fsync' | 'pages' | 'role', string>>`select
       current_setting('server_version_num') as version, current_setting('server_encoding') as encoding,
       pg_is_in_recovery()::text as recovering, current_setting('fsync') as fsync,
-      current_setting('full_page_writes') as pages, current_user::text as role`.execute(db),
+      current_setting('full_page_writes') as pages, current_user::text as role`.one(db),
   )
-  const server = rows[0]
-  if (!server) throw new Error('the server returned no row')
   if (Number(server.version) < 130_000) throw refused('it is older than version 13')
   if (server.encoding !== 'UTF8')
     throw refused(`the database's encoding is ${server.encoding}, and must be UTF8`)
@@ -59,11 +57,11 @@ export async function migratePostgres(
   }
 
   async function migrateIfAlone(trx: Connection): Promise<boolean> {
-    const rows = await sql<{ alone: string }>`
-      select pg_try_advisory_xact_lock(hashtextextended(${`marketplace-webhooks ${schema}`}, 0))::text as alone`.execute(
+    const { alone } = await sql<{ alone: string }>`
+      select pg_try_advisory_xact_lock(hashtextextended(${`marketplace-webhooks ${schema}`}, 0))::text as alone`.one(
       trx,
     )
-    if (rows[0]?.alone !== 'true') return false
+    if (alone !== 'true') return false
     if ((await versionOf(trx, schema)) === 0) {
       // Without `if not exists`, which needs the right to create schemas even if the schema exists.
       const schemas = await sql`
@@ -122,17 +120,17 @@ export function grantsFor(schema: string, role: string): string {
 }
 
 /** Whether the role of this connection may use all our tables in the schema; true while there are none. */
-export async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
+async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
   // The catalogs are readable for every role. By name, tables are invisible without USAGE on their schema.
   const rights = sql.join(
     ['select', 'insert', 'update', 'delete'].map((right) => sql`has_table_privilege(c.oid, ${right})`),
     ' and ',
   )
-  const rows = await sql<{ may: string }>`
+  const { may } = await sql<{ may: string }>`
     select coalesce(bool_and(has_schema_privilege(n.oid, 'usage') and ${rights}), true)::text as may
     from pg_catalog.pg_class as c join pg_catalog.pg_namespace as n on n.oid = c.relnamespace
-    where n.nspname = ${schema} and c.relname in (${sql.join(TABLES)})`.execute(db)
-  return rows[0]?.may === 'true'
+    where n.nspname = ${schema} and c.relname in (${sql.join(TABLES)})`.one(db)
+  return may === 'true'
 }
 
 // Named, because the schema may also contain tables of the app.

@@ -1,6 +1,6 @@
 import type { Clock } from '../base/clock.js'
 import { MarketplaceError, messageOf } from '../base/errors.js'
-import { createSlices } from '../base/slices.js'
+import { createSlices } from '../base/waiting.js'
 import { warn as emitWarning, type Warn } from '../base/warnings.js'
 import { ANYTHING, type Engine } from '../store/sql/engine.js'
 import { runMigrations } from '../store/sql/migrations.js'

@@ -1,4 +1,4 @@
-import type { Slices } from '../base/slices.js'
+import type { Slices } from '../base/waiting.js'
 
 /** Lets one caller at a time use a connection, in the order of the calls. */
 export interface Mutex {

@@ -1,31 +1,22 @@
+import { createListeners } from '../base/listeners.js'
 import type { Hint } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 
 /** Passes hints of commits to the listeners of this process and, through the engine, to other processes. */
 export function createHints(engine: Pick<Engine, 'announce'>) {
-  const listeners = new Set<(hint: Hint) => void>()
-
-  /** Calls the listeners of this process. */
-  function notify(hint: Hint) {
-    for (const listener of listeners) {
-      try {
-        listener(hint)
-      } catch {
-        // The commit stands, and the other listeners are called, whatever one of them throws.
-      }
-    }
-  }
+  // The commit stands, whatever a listener throws.
+  const { add, call } = createListeners<Hint>(() => {})
 
   return {
-    subscribe(listener: (hint: Hint) => void) {
-      listeners.add(listener)
-      return () => void listeners.delete(listener)
-    },
-    notify,
+    subscribe: add,
+    /** Calls the listeners of this process. */
+    notify: call,
     /** Calls the listeners of this process, and sends the hint to the others. */
     announce(hint: Hint) {
-      notify(hint)
+      call(hint)
       engine.announce(hint)
     },
   }
 }
+
+export type Hints = ReturnType<typeof createHints>

@@ -88,7 +88,7 @@ export type LifeCycle = ReturnType<typeof createLifeCycle>
 
 /** The transactions of all calls of the store: while it is open, and only if it belongs to this app. */
 export function createTransactions(options: {
-  engine: Pick<Engine, 'read' | 'write'>
+  engine: Pick<Engine, 'read' | 'write' | 'mark' | 'durable'>
   ownership: Pick<ReturnType<typeof createOwnership>, 'check'>
   health: Pick<WriteHealth, 'watch'>
   whileOpen: LifeCycle['whileOpen']
@@ -112,6 +112,14 @@ export function createTransactions(options: {
     read,
     write,
     watched,
+    whileOpen,
+    /** Runs `work`, and resolves when all that it has committed is on disk. */
+    async onDisk<T>(work: () => Promise<T>): Promise<T> {
+      const mark = engine.mark()
+      const result = await work()
+      await whileOpen(() => engine.durable(mark))
+      return result
+    },
     /** For calls of several transactions, which have checked that the store is open. */
     readAsOwner,
     writeAsOwner,

@@ -28,8 +28,8 @@ export function createObservation(
         const offset = offsetOf(rows[0]?.now)
         let seen = 0
         for (const row of rows) {
-          seen += Number(row.count)
-          oldest = Math.min(oldest, Number(row.first_at) + offset)
+          seen += row.count
+          oldest = Math.min(oldest, row.first_at + offset)
           if (row.kind === 'event' || row.kind === 'unrecognised') add(found, asArrival(row, offset))
         }
         if (seen < window) return { arrivals: [...found.values()], completeSince: null }
@@ -66,8 +66,8 @@ export function createObservation(
         const named = topics && new Set(topics)
         const isHandled = (topic: Topic | null) => topic !== null && (!named || isTopicAmong(named, topic))
         return {
-          reads: Number(rows[0]?.reads) > 0,
-          entries: Number(rows[0]?.leased) > 0 || rows.some(({ topic }) => isHandled(topic)),
+          reads: (rows[0]?.reads ?? 0) > 0,
+          entries: (rows[0]?.leased ?? 0) > 0 || rows.some(({ topic }) => isHandled(topic)),
         }
       }),
 
@@ -108,9 +108,9 @@ function asArrival(row: ArrivalRow, offset: number): Arrival {
     kind: row.kind as Arrival['kind'],
     name: row.name,
     secret: row.secret,
-    count: Number(row.count),
-    firstAt: Number(row.first_at) + offset,
-    lastAt: Number(row.last_at) + offset,
+    count: row.count,
+    firstAt: row.first_at + offset,
+    lastAt: row.last_at + offset,
   }
 }
 

@@ -60,12 +60,12 @@ export function createOwnership(
       const columns = await engine.columns.execute(trx)
       const has = (column: string) =>
         columns.some(({ table, name }) => table === 'store_owner' && name === column)
-      // Early forms of the table had no such column, or another name for it.
+      // In 0.1.0 the column had another name.
       const read = ['has_read', 'settled'].find(has)
       if (!read || !has('fingerprint')) return
       const [row] = await sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
         select fingerprint, ${sql.ref(read)} as has_read from store_owner where id = 1`.execute(trx)
-      if (row?.fingerprint && row.fingerprint !== given.fingerprint && Number(row.has_read) === 1)
+      if (row?.fingerprint && row.fingerprint !== given.fingerprint && row.has_read === 1)
         throw refused(given)
     },
 

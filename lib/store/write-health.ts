@@ -146,8 +146,13 @@ export function createWriteProbe(options: {
       issues: null,
       refresh,
     }
-    await run(engine, trx, ...request([{ request: refresh, cause: 'event' }]))
-    await lanes.enter(trx, [{ key: id, topic: 'unrecognised' }])
-    await run(engine, trx, ...journal.insert([event]))
+    const lane = lanes.enter([{ key: id, topic: 'unrecognised' }])
+    await run(
+      engine,
+      trx,
+      ...request([{ request: refresh, cause: 'event' }]),
+      lane,
+      ...journal.insert([event]),
+    )
   }
 }

@@ -1,3 +1,6 @@
+import createDebug from 'debug'
+import { type Clock, SECOND } from '../base/clock.js'
+
 /**
  * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
  * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area` and
@@ -18,9 +21,9 @@ export interface Logger {
 export type LogFields = Record<string, string | number>
 export type LogLevel = keyof Logger
 
-export type Log = (level: LogLevel, fields: LogFields, message: string) => void
+type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
-/** Errors of the logger are dropped: it must not stop the work it reports. */
+/** Passes a line to the app's logger. Errors of the logger are dropped: it must not stop the work it reports. */
 export function createLog(logger: Logger | undefined): Log | undefined {
   return (
     logger &&
@@ -33,6 +36,35 @@ export function createLog(logger: Logger | undefined): Log | undefined {
       }
     }
   )
+}
+
+/** The shortest time between two lines of one class. */
+const EVERY_MS = 10 * SECOND
+
+/**
+ * Returns a function that writes a debug line, and passes it to the app's logger. Of one class it writes at most a line
+ * in ten seconds; the next one has the number of withheld lines.
+ */
+export function createLogLines(log: Log | undefined, clock: Pick<Clock, 'monotonic'>) {
+  const loggers = new Map<string, createDebug.Debugger>()
+  const lines = new Map<string, { until: number; withheld: number }>()
+
+  return function write(area: string, className: string, message: string, level: LogLevel = 'debug') {
+    const debug = loggers.get(area) ?? createDebug(`marketplace-webhooks:${area}`)
+    loggers.set(area, debug)
+    if (!debug.enabled && !log) return
+    const now = clock.monotonic()
+    const key = `${area}:${className}`
+    const last = lines.get(key)
+    if (last && last.until > now) {
+      last.withheld++
+      return
+    }
+    const withheld = last?.withheld ? ` (${last.withheld} more before this one)` : ''
+    lines.set(key, { until: now + EVERY_MS, withheld: 0 })
+    log?.(level, { area, code: className }, message + withheld)
+    debug('%s%s', message, withheld)
+  }
 }
 
 /** Whether the value has the methods of a `Logger`. */

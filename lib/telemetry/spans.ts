@@ -13,7 +13,6 @@ import {
   trace,
 } from '@opentelemetry/api'
 import { LRUCache } from 'lru-cache'
-import type { Clock } from '../base/clock.js'
 import type { SpanName } from './instruments.js'
 
 /**
@@ -98,29 +97,19 @@ export function untraced<T>(call: () => T): T {
 }
 
 /**
- * The same clock with timers outside any trace. Deliveries and calls wake the loops, which would otherwise run inside the
+ * Runs the callback of a timer outside any trace. Deliveries and calls wake the loops, which would otherwise run inside the
  * trace of the latest one.
  */
-export function untracedTimers(clock: Clock): Clock {
-  return {
-    now: () => clock.now(),
-    monotonic: () => clock.monotonic(),
-    setTimeout(callback, delayMs) {
-      const run = () => {
-        let hasBegun = false
-        const begin = () => {
-          hasBegun = true
-          return callback()
-        }
-        try {
-          return context.with(ROOT_CONTEXT, begin)
-        } catch (error) {
-          if (hasBegun) throw error
-          return callback()
-        }
-      }
-      return clock.setTimeout(run, delayMs)
-    },
-    clearTimeout: (handle) => clock.clearTimeout(handle),
+export function outsideTraces(callback: () => unknown): unknown {
+  let hasBegun = false
+  const begin = () => {
+    hasBegun = true
+    return callback()
+  }
+  try {
+    return context.with(ROOT_CONTEXT, begin)
+  } catch (error) {
+    if (hasBegun) throw error
+    return callback()
   }
 }

@@ -1,8 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { MarketplaceError, messageOf } from '../base/errors.js'
 import { messageFor, type WarningCode, warn } from '../base/warnings.js'
-import { createLogLines } from './log-lines.js'
-import { createLog, type LogFields, type Logger, type LogLevel } from './logger.js'
+import { createLog, createLogLines, type LogFields, type Logger, type LogLevel } from './logger.js'
 import { createMetrics } from './metrics.js'
 import { createSpans } from './spans.js'
 

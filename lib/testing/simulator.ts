@@ -1,5 +1,6 @@
 import { SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import { createListeners } from '../base/listeners.js'
 import { EVENTS, type EventName } from '../events/registry.js'
 import type { Faults, Simulator } from './api.js'
 import { cannot } from './cannot.js'
@@ -14,7 +15,6 @@ import {
   type Tokens,
 } from './endpoints.js'
 import { createFaultRules } from './faults.js'
-import { createListeners } from './listeners.js'
 import { resolveOptions, type SimulatorOptions } from './options.js'
 import { type PlatformRequest, PlatformServer, type PlatformServerOptions } from './platform-server.js'
 import { seeded, uuid } from './random.js'
@@ -34,8 +34,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
   const ids = random.stream('ids')
   const newUid = () => (rest.deliveryStyle.numericIds ? `${1e9 + Math.floor(ids() * 9e9)}` : uuid(ids))
   const requests: PlatformRequest[] = []
-  const onDelivery = createListeners<Delivery>()
-  const onRequest = createListeners<PlatformRequest>()
+  const onDelivery = createListeners<Delivery>(throwLater)
+  const onRequest = createListeners<PlatformRequest>(throwLater)
 
   const registrations = createRegistrations()
   const rules = createFaultRules(random, (fault, change) => {
@@ -260,4 +260,11 @@ export function createServers(
       await Promise.all([base.close(), auth.close()])
     },
   }
+}
+
+/** An error of a listener must not stop the platform, so it is thrown in another turn. */
+function throwLater(error: unknown) {
+  queueMicrotask(() => {
+    throw error
+  })
 }

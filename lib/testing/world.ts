@@ -1,12 +1,8 @@
 import type { Clock } from '../base/clock.js'
-import {
-  canonicalState,
-  type PurchaseState,
-  type Trigger,
-  transition,
-} from '../entitlement/purchase-state.js'
+import { canonicalState, type PurchaseState } from '../entitlement/purchase-state.js'
 import { cannot } from './cannot.js'
 import { type FullSubscription, type Happening, newSubscription } from './envelopes.js'
+import { type Trigger, transition } from './transitions.js'
 
 interface Simulated {
   versions: Versions

@@ -3,7 +3,7 @@ import { type HealthProblem, problemOf } from '../base/health.js'
 import type { Retention, Store } from '../store/port/store.js'
 import { createDispatcher } from './handling/dispatcher.js'
 import { createTopicKeeper } from './handling/topic-keeper.js'
-import { createSuspectTurns } from './leases/suspects.js'
+import { createSuspectRounds } from './leases/suspects.js'
 import { createRefresher } from './reading/refresher.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
@@ -16,8 +16,8 @@ export function createWorker(options: {
   pollMs: number
   clock: Clock
   retention: Retention
-  reading: Omit<RefresherOptions, keyof Shared>
-  handling: Omit<DispatcherOptions, keyof Shared | 'retentionMs' | 'topics'>
+  reading: Omit<RefresherOptions, Shared>
+  handling: Omit<DispatcherOptions, Shared | 'retentionMs' | 'topics'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
 }) {
@@ -38,7 +38,7 @@ export function createWorker(options: {
     retentionMs: retention.changesMs,
     onError: (error) => onError('handling', error),
   })
-  const suspects = createSuspectTurns({
+  const suspects = createSuspectRounds({
     ...shared,
     topics: topics.known,
     lanes: dispatcher,
@@ -102,11 +102,4 @@ export function createWorker(options: {
 }
 
 /** The options that both loops share. */
-interface Shared {
-  store: unknown
-  leaseMs: unknown
-  renewEveryMs: unknown
-  pollMs: unknown
-  clock: unknown
-  onError: unknown
-}
+type Shared = 'store' | 'leaseMs' | 'renewEveryMs' | 'pollMs' | 'clock' | 'onError'

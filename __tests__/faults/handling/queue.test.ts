@@ -198,10 +198,11 @@ function dispatcherOver(store: Store, clock = systemClock) {
   const dispatcher = createDispatcher({
     store,
     handlers,
-    payloadOf: createPayloads(
-      () => ({ recognised: false }),
-      async () => true,
-    ),
+    payloadOf: createPayloads({
+      classify: () => ({ recognised: false }),
+      store,
+      answerOf: () => ({ entitled: true, known: true, meaning: '' }),
+    }),
     marketplace: () => undefined,
     concurrency: 8,
     timeoutMs: 30_000,

@@ -1,5 +1,6 @@
-import { canonicalState, type Trigger, transition } from '../../../lib/entitlement/purchase-state.js'
+import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
 import { ENDPOINTS } from '../../../lib/testing/endpoints.js'
+import { type Trigger, transition } from '../../../lib/testing/transitions.js'
 
 /** What may happen to a call of the platform instead of its ordinary reply. */
 export type CallFault =

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import type express5 from 'express'
 import request from 'supertest'
 import type { Envelope } from '../../../lib/base/envelope.js'
-import { createSecretCheck } from '../../../lib/express/delivery-secret.js'
+import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
 import { createReceiver, type ReceiverOptions } from '../../../lib/express/receiver.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
@@ -33,7 +33,7 @@ export async function serve(
     '/hooks',
     createReceiver({
       ...RECEIVER_DEFAULTS,
-      isSecret: createSecretCheck([SECRET]),
+      indexOfSecret: createSecretSearch([SECRET]),
       accept: async (envelopes) => {
         kept.push(...envelopes)
         return envelopes.map((_envelope, i) => ({ id: `e${i}`, issues: null }))

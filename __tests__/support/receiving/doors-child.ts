@@ -20,7 +20,7 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 const receive = createReceiver({
   ...RECEIVER_DEFAULTS,
-  isSecret: (candidate) => candidate === SECRET,
+  indexOfSecret: (candidate) => [SECRET].indexOf(candidate),
   // This wait is long enough for a sender to disconnect.
   accept: async (envelopes) => {
     await new Promise((resolve) => setTimeout(resolve, 20))

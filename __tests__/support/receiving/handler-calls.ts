@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Server } from 'node:net'
-import { createSecretCheck } from '../../../lib/express/delivery-secret.js'
+import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
 import { createListener, type ListenerOptions } from '../../../lib/express/listener.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
@@ -11,7 +11,7 @@ const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 export const OPTIONS = {
   ...RECEIVER_DEFAULTS,
-  isSecret: createSecretCheck([SECRET]),
+  indexOfSecret: createSecretSearch([SECRET]),
   accept: async (envelopes: readonly unknown[]) =>
     envelopes.map((_envelope, i) => ({ id: `e${i + 1}`, issues: null })),
 }

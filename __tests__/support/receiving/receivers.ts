@@ -3,7 +3,7 @@ import { type AddressInfo, connect, type Socket } from 'node:net'
 import { afterEach, expect, jest } from '@jest/globals'
 import type express5 from 'express'
 import type { Envelope } from '../../../lib/base/envelope.js'
-import { createSecretCheck } from '../../../lib/express/delivery-secret.js'
+import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
 import { createReceiver, type ReceiverOptions } from '../../../lib/express/receiver.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
@@ -39,7 +39,7 @@ export function setUp(
   const outcomes: string[] = []
   const receiver = createReceiver({
     ...RECEIVER_DEFAULTS,
-    isSecret: createSecretCheck([SECRET]),
+    indexOfSecret: createSecretSearch([SECRET]),
     accept: async (envelopes) => {
       kept.push(envelopes)
       await passed

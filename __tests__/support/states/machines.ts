@@ -90,7 +90,7 @@ function lease(): Explored<'confirm' | 'refuse' | 'fail' | 'hang' | 'end'> {
 }
 
 function leaseLoop(): Explored<
-  'start' | 'find an item' | 'find nothing' | 'end the item' | 'wait' | 'hold' | 'resume' | 'close'
+  'start' | 'find an item' | 'find nothing' | 'end the item' | 'wait' | 'halt' | 'resume' | 'close'
 > {
   const clock = handClock()
   let claim: ReturnType<typeof gate<string[]>> | undefined
@@ -126,7 +126,7 @@ function leaseLoop(): Explored<
       item = undefined
     },
     wait: () => clock.advance(2 * SECOND),
-    hold: () => void loop.hold(),
+    halt: () => void loop.halt(),
     resume: () => loop.resume(),
     close: () => void loop.close(MINUTE),
   }
@@ -140,7 +140,7 @@ function leaseLoop(): Explored<
     inputs: () => [
       'start',
       'wait',
-      'hold',
+      'halt',
       'resume',
       'close',
       ...(claim ? (['find an item', 'find nothing'] as const) : []),
@@ -156,7 +156,7 @@ function leaseLoop(): Explored<
       inputs['end the item']()
       await rest()
       if (claim || (await looksAfter(() => loop.wake()))) return 'waiting'
-      if (await looksAfter(() => loop.resume())) return 'held'
+      if (await looksAfter(() => loop.resume())) return 'halted'
       return (await looksAfter(() => loop.start())) ? 'new' : 'closed'
     },
   }

@@ -180,6 +180,7 @@ describe('H2 a handler that never settles', () => {
     await bringAbout(platform, marketplace, ['purchased'])
     await bringAbout(platform, marketplace, ['purchased'], 'b2')
     await until('the other entry is handled', () => seen.includes('b2'))
+    await until('the first one is dead', () => dead.length > 0)
     expect(reasons).toEqual([expect.objectContaining({ code: 'handler_timeout' })])
     expect(dead).toEqual([
       expect.objectContaining({

@@ -4,7 +4,6 @@ import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { OtherBusinesses, ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
-import { createReadPause } from '../../../lib/work/reading/read-pause.js'
 import { createRefreshSubscription } from '../../../lib/work/reading/refresh-subscription.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { createReader, found_, REFUSED, record } from '../../support/scenes/reader.js'
@@ -206,7 +205,6 @@ function reading(
   const { signal = new AbortController().signal, before = () => {}, write = async () => true } = given
   const clock = createVirtualClock({ isBusy: () => false })
   const own = clock.forProcess()
-  const pause = createReadPause(own)
   const reads: string[][] = []
   const finishes: ReadFinish[] = []
   const results: ReadResult[] = []
@@ -246,13 +244,11 @@ function reading(
       steps.push('noted')
     },
     outcomes: {
-      ...outcomes,
       note(businessUid, result) {
         counted.push([businessUid, result.kind])
         outcomes.note(businessUid, result)
       },
     },
-    pause,
   })
   const claim = { ...createReader().claim, ...given.claim }
   return {
@@ -263,7 +259,7 @@ function reading(
     counted,
     controls,
     steps,
-    isPaused: pause.isOn,
+    isPaused: outcomes.isPaused,
     noted: () => results.map(({ kind }) => kind),
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.js'
+import { requireIdentifier } from '../../base/record.js'
 import { createRecheck } from '../../base/waiting.js'
 import type { Store } from '../../store/port/store.js'
 import { isBehindOthers } from '../../store/subscriptions/claims.js'
@@ -10,15 +11,13 @@ import { isBehindOthers } from '../../store/subscriptions/claims.js'
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'readFirst' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
-  /** Throws if the value is not an identifier. */
-  requireUid(businessUid: string | number): string
   timeoutMs: number
   clock: Clock
 }) {
-  const { store, explain, requireUid, timeoutMs, clock } = options
+  const { store, explain, timeoutMs, clock } = options
 
   return async function refresh(given: string | number): Promise<Decision> {
-    const businessUid = requireUid(given)
+    const businessUid = requireIdentifier(given, 'business_uid')
     const deadline = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock)
     let isPutFirst = false

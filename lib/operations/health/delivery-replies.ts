@@ -1,6 +1,6 @@
 import { type Clock, DAY, HOUR, MINUTE } from '../../base/clock.js'
 import { ERROR_CODES, type ErrorCode } from '../../base/errors.js'
-import { type HealthProblem, type ProblemCode, problemOf } from '../../base/health.js'
+import { type HealthProblem, isMost, type ProblemCode, problemOf } from '../../base/health.js'
 
 /** How many replies are remembered, at least; at most twice as many. */
 const REMEMBERED = 20
@@ -61,7 +61,8 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
     const lately = last.filter(({ at }) => now - at < MINUTE)
     const judged = lately.length > newest.length ? lately : newest
     const isAnyRefused = judged.some(({ code }) => code !== undefined)
-    wereRefused = (isMost(newest) && isMost(judged)) || (wereRefused && isAnyRefused && !hasRecovered)
+    wereRefused =
+      (areMostRefused(newest) && areMostRefused(judged)) || (wereRefused && isAnyRefused && !hasRecovered)
     return wereRefused ? judged : []
   }
 
@@ -128,11 +129,9 @@ function newest<T>(list: T[], added: T): T[] {
 }
 
 /** Two or more of which all are refused; or at least three, and more than half. */
-function isMost(replies: readonly Reply[]): boolean {
+function areMostRefused(replies: readonly Reply[]): boolean {
   const refused = replies.filter(({ code }) => code !== undefined).length
-  return (
-    refused >= FEWEST && (refused === replies.length || (refused >= MANY && refused * 2 > replies.length))
-  )
+  return refused >= FEWEST && isMost(refused, replies.length)
 }
 
 /** The status and the code that the sender got. */

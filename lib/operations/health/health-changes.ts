@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../base/clock.js'
+import { createListeners } from '../../base/listeners.js'
 import type { Telemetry } from '../../telemetry/telemetry.js'
-import { createListeners } from '../../work/handling/handlers.js'
 import type { Health } from './health-check.js'
 
 /** How often health is checked while somebody waits for its changes. A check costs the bounded counts of the store. */

@@ -1,6 +1,6 @@
 import { type Clock, SECOND } from '../../base/clock.js'
 import { messageOf } from '../../base/errors.js'
-import { type HealthProblem, problemOf, statusOf, worstFirst } from '../../base/health.js'
+import { type HealthProblem, isFailing, problemOf, statusOf, worstFirst } from '../../base/health.js'
 import { withDeadline } from '../../base/waiting.js'
 import type { Store, StoreCounts } from '../../store/port/store.js'
 
@@ -13,69 +13,79 @@ export interface Health {
   counts: StoreCounts | null
 }
 
+/** Whether this process should receive requests now. */
+export interface Readiness {
+  /** Whether it can accept a delivery and answer `isEntitled`. */
+  ready: boolean
+  /** Why not; see the codes of `health()`. */
+  reasons: HealthProblem[]
+}
+
 /** `health()` answers within this time, even if the database never does. */
 const HEALTH_MS = 9 * SECOND
+/** `readiness()` answers within this time: a Kubernetes probe waits 1 s by default. */
+const READINESS_MS = 900
 
-/** Returns `health()`: the problems of the store, of its counts, and of the parts. */
+/** Returns `health()` and `readiness()`. Neither rejects. */
 export function createHealthCheck(options: {
-  store: Pick<Store, 'counts' | 'problem'>
+  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf'>
   isClosed(): boolean
   /** The error with which the store did not open; undefined once it is open. */
   whyNotOpen(): unknown
   /** The problems of the other parts; `counts` are those of the store, null while it does not answer. */
   problemsOfParts(counts: StoreCounts | null): HealthProblem[]
+  /** The problems of recent deliveries. Those that are failing make the process not ready. */
+  problemsOfDeliveries(): HealthProblem[]
   clock: Clock
 }) {
-  const { store, isClosed, whyNotOpen, problemsOfParts, clock } = options
+  const { store, isClosed, whyNotOpen, problemsOfParts, problemsOfDeliveries, clock } = options
 
-  /** The counts of the store, and its problem: no answer in time, or the failure of its last write. */
-  async function askStore(): Promise<{ counts: StoreCounts | null; ofStore: HealthProblem[] }> {
+  /** The answer of the store, null if there is none in time, and its problem: that, or the failure of its last write. */
+  async function ask<T>(
+    query: () => Promise<T>,
+    ms: number,
+    late: string,
+  ): Promise<{ answer: T | null; ofStore: HealthProblem[] }> {
+    const both = async () => ({ answer: await query(), problem: await store.problem() })
     try {
-      const late = () => new Error('the store does not answer')
-      const { counts, problem } = await withDeadline(countsAndProblem(), HEALTH_MS, clock, late)
-      return { counts, ofStore: problem ? [problemOf('store_write_failed', String(problem))] : [] }
+      const { answer, problem } = await withDeadline(both(), ms, clock, () => new Error(late))
+      return { answer, ofStore: problem ? [problemOf('store_write_failed', String(problem))] : [] }
     } catch (error) {
-      return { counts: null, ofStore: [problemOfOpening(whyNotOpen(), error)] }
+      const why = whyNotOpen()
+      const ofStore =
+        why === undefined
+          ? problemOf('store_not_answering', messageOf(error))
+          : problemOf('store_not_open', messageOf(why))
+      return { answer: null, ofStore: [ofStore] }
     }
   }
 
-  async function countsAndProblem() {
-    const counts = await store.counts()
-    return { counts, problem: await store.problem() }
+  return {
+    /** The problems of the store, of its counts, and of the parts. */
+    async health(): Promise<Health> {
+      if (isClosed()) return { status: 'failing', problems: [CLOSED], counts: null }
+      const { answer: counts, ofStore } = await ask(
+        () => store.counts(),
+        HEALTH_MS,
+        'the store does not answer',
+      )
+      const problems = worstFirst([...ofStore, ...problemsOfParts(counts)])
+      return { status: statusOf(problems), problems, counts }
+    },
+
+    /**
+     * Ready means: the store is open and answers a lookup, its last write did not fail, deliveries are accepted, and the
+     * marketplace is not closing. Failing handlers, a platform outage and a stuck worker are reported by `health()` only,
+     * because other instances could not serve the requests better.
+     */
+    async readiness(): Promise<Readiness> {
+      if (isClosed()) return { ready: false, reasons: [CLOSED] }
+      const late = `the store did not answer within ${READINESS_MS / SECOND} s`
+      const { ofStore } = await ask(() => store.subscriptionsOf('readiness'), READINESS_MS, late)
+      const reasons = [...ofStore, ...problemsOfDeliveries().filter(isFailing)]
+      return { ready: reasons.length === 0, reasons }
+    },
   }
-
-  return async function health(): Promise<Health> {
-    if (isClosed()) {
-      const closed = problemOf('closed', 'the marketplace was closed')
-      return { status: 'failing', problems: [closed], counts: null }
-    }
-    const { counts, ofStore } = await askStore()
-    const ofCounts = counts ? problemsOfCounts(counts) : []
-    const problems = worstFirst([...ofStore, ...problemsOfParts(counts), ...ofCounts])
-    return { status: statusOf(problems), problems, counts }
-  }
 }
 
-/** Why a call of the store failed: the store is not open, or does not answer. */
-export function problemOfOpening(whyNotOpen: unknown, error: unknown): HealthProblem {
-  return whyNotOpen === undefined
-    ? problemOf('store_not_answering', messageOf(error))
-    : problemOf('store_not_open', messageOf(whyNotOpen))
-}
-
-function problemsOfCounts({ dead, retrying, lapsed }: StoreCounts): HealthProblem[] {
-  const problems: HealthProblem[] = []
-  if (dead > 0) problems.push(problemOf('entries_dead', `${dead} journal entries are dead`))
-  if (retrying > 0)
-    problems.push(
-      problemOf('entries_retrying', `${retrying} journal entries are tried again because a handler failed`),
-    )
-  if (lapsed > 0)
-    problems.push(
-      problemOf(
-        'reads_end_process',
-        `the process ended each time it read ${lapsed} subscriptions, so their reads are put off`,
-      ),
-    )
-  return problems
-}
+const CLOSED = problemOf('closed', 'the marketplace was closed')

@@ -1,7 +1,9 @@
+import { z } from 'zod'
 import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
 import { MarketplaceError } from '../../base/errors.js'
 import { createRecheck } from '../../base/waiting.js'
 import type { Store } from '../../store/port/store.js'
+import { checked } from '../journal/entry-filter.js'
 import { createLineSource, type GivenLine } from './import-lines.js'
 import { createImportReads } from './import-reads.js'
 import {
@@ -33,7 +35,12 @@ export function createImport(options: {
   let closed = false
 
   async function importSubscriptions(lines: unknown, given?: ImportOptions): Promise<ImportSummary> {
-    const { announce = true, onProgress, signal, answerTimeoutMs = 2 * MINUTE } = checkedOptions(given)
+    const {
+      announce = true,
+      onProgress,
+      signal,
+      answerTimeoutMs = 2 * MINUTE,
+    } = checked(OPTIONS, given ?? {}, 'import subscriptions') as ImportOptions
     const source = createLineSource(lines)
     const counts = createResultCounts(source.total)
     const { wait, end: wake } = createRecheck(clock, LOOK_UP_EVERY_MS)
@@ -149,20 +156,16 @@ export interface ImportOptions {
   answerTimeoutMs?: number
 }
 
-/** Throws `argument_invalid` for an unknown option, or one of the wrong type. */
-export function checkedOptions(options: ImportOptions | undefined): ImportOptions {
-  const expected: Record<keyof ImportOptions, [form: string, isValid: (value: never) => boolean]> = {
-    announce: ['true or false', (value) => typeof value === 'boolean'],
-    onProgress: ['a function', (value) => typeof value === 'function'],
-    signal: ['an AbortSignal', (value: AbortSignal) => typeof value?.addEventListener === 'function'],
-    answerTimeoutMs: ['a number of ms above 0', (value) => Number.isFinite(value) && value > 0],
-  }
-  for (const [name, value] of Object.entries(options ?? {})) {
-    const [form, isValid] = expected[name as keyof ImportOptions] ?? []
-    if (form && (value === undefined || isValid?.(value as never))) continue
-    const known = Object.keys(expected).join(', ')
-    const why = form ? `${name} must be ${form}` : `unknown option ${name}; the options are ${known}`
-    throw new MarketplaceError('argument_invalid', `Cannot import subscriptions: ${why}`)
-  }
-  return options ?? {}
-}
+const OPTIONS = z.strictObject({
+  announce: z.boolean().optional(),
+  onProgress: z
+    .custom<ImportOptions['onProgress']>((value) => typeof value === 'function', 'expected a function')
+    .optional(),
+  signal: z
+    .custom<AbortSignal>(
+      (value) => typeof (value as Partial<AbortSignal> | null)?.addEventListener === 'function',
+      'expected an AbortSignal',
+    )
+    .optional(),
+  answerTimeoutMs: z.number().positive().optional(),
+})

@@ -1,10 +1,17 @@
 import { z } from 'zod'
-import type { Clock } from '../../base/clock.js'
+import { type Clock, DAY, MINUTE, SECOND } from '../../base/clock.js'
+import { MarketplaceError } from '../../base/errors.js'
 import { identifier, requireIdentifier, type SubscriptionRecord } from '../../base/record.js'
 import { type DecisionRules, decide, REASONS, type Reason } from '../../entitlement/decide.js'
 import type { Gone, Store, StoredSubscription } from '../../store/port/store.js'
 import { checked, limit } from '../journal/entry-filter.js'
 import { subscriptionPages } from '../journal/pages.js'
+
+/** A subscription and the business it is for. */
+export interface TrackedSubscription {
+  subscriptionUid: string | number
+  businessUid: string | number
+}
 
 /** Which subscriptions to list. A subscription must match every given field. */
 export interface SubscriptionsFilter {
@@ -63,9 +70,12 @@ const FILTER = z.strictObject({
   limit: limit.optional(),
 })
 
-/** Lists stored subscriptions, for people. */
-export function createSubscriptionQueries(options: {
-  store: Pick<Store, 'listSubscriptions'>
+/** The time over which `refreshAll` spreads its reads. */
+export const REFRESH_ALL_MS = 10 * MINUTE
+
+/** Lists stored subscriptions, for people, and requests their reads. */
+export function createSubscriptionMethods(options: {
+  store: Pick<Store, 'listSubscriptions' | 'requestRefresh' | 'refreshAll'>
   rules: DecisionRules
   clock: Clock
 }) {
@@ -97,6 +107,28 @@ export function createSubscriptionQueries(options: {
       const uid = requireIdentifier(subscriptionUid, 'subscription_uid')
       const [row] = await store.listSubscriptions({ subscriptionUid: uid, limit: 1 })
       return row && statusOf(row, rules, clock.now())
+    },
+
+    /** Requests the read of a subscription, and stores the subscription if it is new. */
+    async track(named: TrackedSubscription, options?: { announce?: boolean }): Promise<void> {
+      const subscriptionUid = requireIdentifier(named?.subscriptionUid, 'subscriptionUid')
+      const businessUid = requireIdentifier(named?.businessUid, 'businessUid')
+      const { announce = true } = options ?? {}
+      if (typeof announce !== 'boolean')
+        throw new MarketplaceError('argument_invalid', 'Cannot track: announce must be true or false')
+      const subscription = { kind: 'subscription', subscriptionUid, businessUid } as const
+      await store.requestRefresh({ ...subscription, purchasableUid: null, quiet: !announce })
+    },
+
+    /** Makes a read of every known subscription due. */
+    async refreshAll(options?: { withinMs?: number }): Promise<{ subscriptions: number }> {
+      const { withinMs = REFRESH_ALL_MS } = options ?? {}
+      if (!Number.isInteger(withinMs) || withinMs < SECOND || withinMs > DAY)
+        throw new MarketplaceError(
+          'argument_invalid',
+          'Cannot refresh all subscriptions: withinMs must be a whole number of milliseconds, 1 second to 24 hours',
+        )
+      return { subscriptions: await store.refreshAll(withinMs) }
     },
   }
 }

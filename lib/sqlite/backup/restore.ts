@@ -14,7 +14,7 @@ import { syncFolder } from '../file/wal.js'
 /** A part of a restoration, in this order. */
 export type RestoreStep = 'copying' | 'checking' | 'preparing' | 'replacing'
 
-export interface RestoredFile<Prepared> {
+interface RestoredFile<Prepared> {
   path: string
   /**
    * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was

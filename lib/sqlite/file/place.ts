@@ -159,7 +159,7 @@ function isSame(a: Found | undefined, b: Found | undefined): boolean {
  * any descriptor of a file, the system takes all of its locks on that file away (POSIX), also those of SQLite. So it is
  * closed after the last store has closed its connections.
  */
-export interface Descriptor {
+interface Descriptor {
   /** Opens the file at the first call. */
   file(): number
   release(): void

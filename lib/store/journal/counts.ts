@@ -22,21 +22,15 @@ export function createEntryCounts(engine: Engine) {
 
   return {
     async counts(db: Connection) {
-      const rows = await sql<Record<'pending' | 'retrying' | 'dead' | 'unrecognised', number>>`
+      const numbers = await sql<Record<'pending' | 'retrying' | 'dead' | 'unrecognised', number>>`
         select
           ${counted(sql`status = 'pending'`)} as pending,
           ${counted(sql`status = 'pending' and attempts > 0`, engine.byIndex('journal_retrying'))} as retrying,
           ${counted(sql`status = 'dead'`)} as dead,
           ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
-            as unrecognised`.execute(db)
-      const [row] = rows
-      if (!row) throw new Error('the server returned no row')
-      const { pending, retrying, dead, unrecognised } = row
+            as unrecognised`.one(db)
       return {
-        pending: Number(pending),
-        retrying: Number(retrying),
-        dead: Number(dead),
-        unrecognised: Number(unrecognised),
+        ...numbers,
         oldestPendingMs: await oldestPendingMs(db),
         oldestMissedMs: await oldestMissedMs(db),
         ...(await recentChanges(db)),
@@ -81,12 +75,12 @@ export function createEntryCounts(engine: Engine) {
         where place <= ${sql.lit(JUDGED_CHANGES)}
         group by is_first, business_uid, received_at / ${sql.lit(HOUR)}
       ) as together group by is_first`.execute(db)
-    const [later, first] = [0, 1].map((isFirst) => rows.find((row) => Number(row.is_first) === isFirst))
+    const [later, first] = [0, 1].map((isFirst) => rows.find((row) => row.is_first === isFirst))
     return {
-      recentChanges: Number(later?.recent ?? 0),
-      unannouncedChanges: Number(later?.unannounced ?? 0),
-      recentFirstRecords: Number(first?.recent ?? 0),
-      unannouncedFirstRecords: Number(first?.unannounced ?? 0),
+      recentChanges: later?.recent ?? 0,
+      unannouncedChanges: later?.unannounced ?? 0,
+      recentFirstRecords: first?.recent ?? 0,
+      unannouncedFirstRecords: first?.unannounced ?? 0,
     }
   }
 
@@ -96,7 +90,7 @@ export function createEntryCounts(engine: Engine) {
    * is a time of leases.
    */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
-    const rows = await sql<{ age: number | null }>`
+    const { age } = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
       select max(age) as age from (
         select ${engine.now()} - (
@@ -107,8 +101,8 @@ export function createEntryCounts(engine: Engine) {
         )
         union all
         select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
-      ) as ages where age >= 0`.execute(db)
-    return numberOrNull(rows[0]?.age)
+      ) as ages where age >= 0`.one(db)
+    return age
   }
 
   /** How long the oldest entry has waited whose handler a process had within the last week, and no process has now. */
@@ -119,22 +113,18 @@ export function createEntryCounts(engine: Engine) {
       with recursive ${LANE_TOPICS}
       select ${engine.now()} - min((
         select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-      )) as age from topics where ${isMissed}`.execute(db)
+      )) as age from topics where ${isMissed}`.one(db)
     const aside = await sql<{ age: number | null }>`
       with recursive ${asideTopics(engine)}
       select ${engine.now()} - min((
         select settled_at from journal ${engine.byIndex('journal_aside')}
         where ${IS_ASIDE} and journal.topic = topics.topic order by seq limit 1
-      )) as age from topics where ${isMissed}`.execute(db)
-    const ages = [inLanes, aside].flatMap(([row]) => numberOrNull(row?.age) ?? []).filter((age) => age >= 0)
+      )) as age from topics where ${isMissed}`.one(db)
+    const ages = [inLanes, aside].flatMap(({ age }) => (age === null || age < 0 ? [] : age))
     return ages.length === 0 ? null : Math.max(...ages)
   }
 }
 
 function counted(condition: Sql, byIndex = sql``): Sql {
   return sql`(select count(*) from (select 1 from journal ${byIndex} where ${condition} limit ${COUNTED_UP_TO}) as counted)`
-}
-
-function numberOrNull(value: number | null | undefined): number | null {
-  return value === null || value === undefined ? null : Number(value)
 }

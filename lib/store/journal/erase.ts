@@ -88,12 +88,11 @@ export function createErase(
       deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
 
     async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
-      const [written] = await sql<{ payload: string; received_at: number; now: number }>`
-        select payload, received_at, ${now()} as now from journal where id = ${id}`.execute(trx)
-      if (!written) throw new Error('the server returned no row')
+      const written = await sql<{ payload: string; received_at: number; now: number }>`
+        select payload, received_at, ${now()} as now from journal where id = ${id}`.one(trx)
       const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
       await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
-      return Number(written.received_at)
+      return written.received_at
     },
   }
 }

@@ -7,6 +7,7 @@ import type { HandleTopics, Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
+import { prepare, run } from '../sql/writes.js'
 import { asideTopics, IS_ASIDE } from './is-handled.js'
 
 /**
@@ -17,6 +18,13 @@ import { asideTopics, IS_ASIDE } from './is-handled.js'
  * topics. So a handler gets the events of a subscription in order, however late it is registered.
  */
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
+  const nameTopics = prepare(
+    engine,
+    { topic: 'text' },
+    ({ insert, of }) => sql`
+      insert into handlers (topic, seen_at) ${insert(sql`${of('topic')}, ${of('lease_now')}`)}
+      on conflict (topic) do update set seen_at = excluded.seen_at`,
+  )
   /** Whether this process was the first to name topics: nothing before its handlers is history. */
   let isFirst = false
 
@@ -26,17 +34,13 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     const known = new Set(rows.map(({ topic }) => topic))
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
-    const json = JSON.stringify([...topics].sort().map((topic) => ({ topic })))
-    await sql`
-      insert into handlers (topic, seen_at)
-      select topic, ${engine.leaseNow()} from ${engine.rows(json, { topic: 'text' })} as named where true
-      on conflict (topic) do update set seen_at = ${engine.leaseNow()}`.execute(trx)
+    await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
     return rows.length === 0
   }
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
   async function makePending(trx: Connection, rows: readonly Unhandled[]) {
-    await lanes.enter(trx, rows)
+    await run(engine, trx, lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
     await sql`
       update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
       where ${engine.isOneOf(
@@ -77,7 +81,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       select topic, ${engine.leaseNow()} - seen_at as age from handlers order by topic ${engine.forUpdate}`.execute(
       trx,
     )
-    const handled = new Set(named.flatMap(({ topic, age }) => (Number(age) <= retireMs ? topic : [])))
+    const handled = new Set(named.flatMap(({ topic, age }) => (age <= retireMs ? topic : [])))
     for (const topic of heads) {
       if (isTopicAmong(own, topic) || isTopicAmong(handled, topic)) continue
       const rows = await sql<{ key: string }>`
@@ -153,9 +157,10 @@ async function* unhandledEvents(
           where status = 'unhandled' and kind = ${kind} and seq < ${before}
           order by seq desc limit ${WINDOW}`.execute(db),
       )
-      yield rows.filter((row) => Number(row.is_recent) === 1 && isTopicAmong(topics, row.topic))
-      before = Number(rows.at(-1)?.seq)
-      goesOn = rows.length === WINDOW && Number(rows.at(-1)?.is_recent) === 1
+      yield rows.filter((row) => row.is_recent === 1 && isTopicAmong(topics, row.topic))
+      const last = rows.at(-1)
+      before = last?.seq ?? 0
+      goesOn = rows.length === WINDOW && last?.is_recent === 1
       await nextTurn()
     }
   }

@@ -9,6 +9,7 @@ import {
 } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
+import type { JournalTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 import { isPendingBy } from './is-handled.js'
@@ -19,8 +20,8 @@ export interface WrittenChange extends NewChange {
 }
 
 /**
- * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes.ts` and `handled-topics.ts` change
- * them, `prune-journal.ts` deletes entries.
+ * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes/` and `handled-topics.ts` change
+ * them, `prune.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes) {
   const { now } = engine
@@ -69,32 +70,23 @@ export function createJournal(engine: Engine, lanes: Lanes) {
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */
     async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
-      const json = JSON.stringify([{ id, name, business: businessUid, payload }])
-      const columns = { id: 'text', name: 'text', business: 'text', payload: 'text' } as const
       await sql`
         insert into journal
           (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-        select id, 'action', name, 'action', id, business, payload, 'done', 0, ${now()}, ${now()}
-        from ${engine.rows(json, columns)} as actions where true
+        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${now()}, ${now()})
         on conflict (id) do nothing`.execute(trx)
     },
 
     async replay(trx: Connection, id: string): Promise<boolean> {
       const find = async () => {
-        const rows = await sql<{
-          key: string
-          kind: EntryKind
-          topic: string
-          status: string
-          seq: number
-        }>`
+        const [row] = await sql<Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq'>>`
           select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
-        return rows[0]
+        return row
       }
       const found = await find()
       if (!found || found.kind === 'action') return false
       const { key, topic } = found
-      await lanes.enter(trx, [{ key, topic }])
+      await run(engine, trx, lanes.enter([{ key, topic }]))
       // Read again, now that the locked lane prevents its end.
       const entry = await find()
       if (!entry) {
@@ -105,7 +97,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       await sql`
         update journal set attempts = 0, due_at = ${now()}, status = 'pending', settled_at = null
         where id = ${id}`.execute(trx)
-      await lanes.replayed(trx, { key, seq: Number(entry.seq), wasPending })
+      await lanes.replayed(trx, { key, seq: entry.seq, wasPending })
       return true
     },
   }

@@ -1,6 +1,6 @@
 import { nextTurn } from '../../base/waiting.js'
 import { requireStorable } from '../checks.js'
-import type { createHints } from '../hints.js'
+import type { Hints } from '../hints.js'
 import type { Lanes } from '../lanes/lanes.js'
 import type { Transactions } from '../life-cycle.js'
 import type { Store } from '../port/store.js'
@@ -9,7 +9,7 @@ import type { StoreTime } from '../sql/store-time.js'
 import type { Subscriptions } from '../subscriptions/subscriptions.js'
 import { createSubscriptionList } from '../subscriptions/upkeep.js'
 import { createErase } from './erase.js'
-import type { createJournal } from './journal.js'
+import type { Journal } from './journal.js'
 import { createEntryList } from './listing.js'
 import { createTimeline } from './timeline.js'
 
@@ -18,17 +18,16 @@ export function createRecordCalls(options: {
   engine: Engine
   subscriptions: Subscriptions
   lanes: Lanes
-  journal: ReturnType<typeof createJournal>
+  journal: Journal
   offsetOf: StoreTime
-  whileOpen<T>(work: () => Promise<T>): Promise<T>
-  transactions: Pick<Transactions, 'readAsOwner' | 'write'>
-  announce: ReturnType<typeof createHints>['announce']
+  transactions: Transactions
+  announce: Hints['announce']
 }): Pick<
   Store,
   'listEntries' | 'getEntry' | 'replayEntry' | 'listSubscriptions' | 'timelineOf' | 'recordAction' | 'erase'
 > {
-  const { engine, subscriptions, lanes, journal, offsetOf, whileOpen, announce } = options
-  const { readAsOwner, write } = options.transactions
+  const { engine, subscriptions, lanes, journal, offsetOf, announce } = options
+  const { readAsOwner, write, whileOpen, onDisk } = options.transactions
   const entries = createEntryList(engine, readAsOwner, offsetOf)
   const listSubscriptions = createSubscriptionList(engine, readAsOwner, subscriptions)
   const timelineOf = createTimeline(engine, readAsOwner, offsetOf)
@@ -48,34 +47,32 @@ export function createRecordCalls(options: {
 
     async recordAction(action) {
       requireStorable(action)
-      const mark = engine.mark()
-      await write((trx) => journal.insertAction(trx, action))
-      await whileOpen(() => engine.durable(mark))
+      await onDisk(() => write((trx) => journal.insertAction(trx, action)))
     },
 
     async erase(businessUid, record) {
       requireStorable(record)
       // No process may answer from memory with what was erased so far.
       const erased = { kind: 'decided', businessUid, superseded: true } as const
-      const mark = engine.mark()
-      await write((trx) => erasing.begin(trx, businessUid, record))
-      let rows = 0
-      try {
-        for (const part of [erasing.candidates, erasing.subscriptions, erasing.entries]) {
-          for (let batch = 1; batch > 0; rows += batch) {
-            batch = await write(async (trx) => {
-              await engine.announceIn?.(trx, [erased])
-              return part(trx, businessUid)
-            })
-            await nextTurn()
+      return onDisk(async () => {
+        await write((trx) => erasing.begin(trx, businessUid, record))
+        let rows = 0
+        try {
+          for (const part of [erasing.candidates, erasing.subscriptions, erasing.entries]) {
+            for (let batch = 1; batch > 0; rows += batch) {
+              batch = await write(async (trx) => {
+                await engine.announceIn?.(trx, [erased])
+                return part(trx, businessUid)
+              })
+              await nextTurn()
+            }
           }
+        } finally {
+          announce(erased)
         }
-      } finally {
-        announce(erased)
-      }
-      const at = await write((trx) => erasing.end(trx, record, rows))
-      await whileOpen(() => engine.durable(mark))
-      return { rows, at: at + offsetOf(undefined) }
+        const at = await write((trx) => erasing.end(trx, record, rows))
+        return { rows, at: at + offsetOf(undefined) }
+      })
     },
   }
 }

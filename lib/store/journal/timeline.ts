@@ -39,8 +39,8 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: S
   async function placeOf(before: Timeline['before']): Promise<TimelinePlace> {
     if (before === undefined) return { at: Number.MAX_SAFE_INTEGER, seq: 0, rank: 0 }
     if (typeof before === 'object') return before
-    const rows = await read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
-    return { at: before - offsetOf(rows[0]?.now), seq: 0, rank: 0 }
+    const { now } = await read((db) => sql<{ now: number }>`select ${engine.now()} as now`.one(db))
+    return { at: before - offsetOf(now), seq: 0, rank: 0 }
   }
 }
 
@@ -53,10 +53,10 @@ type Row = Pick<
 > & { at: number; rank: 0 | 1; payload: string | null; now: number }
 
 function asItem(row: Row, offset: number): TimelineItem {
-  const isTriedAgain = row.status === 'pending' && row.attempts > 0 && row.due_at !== null
+  const isTriedAgain = row.status === 'pending' && row.attempts > 0
   return {
-    place: { at: Number(row.at), seq: Number(row.seq), rank: row.rank },
-    at: Number(row.at) + offset,
+    place: { at: row.at, seq: row.seq, rank: row.rank },
+    at: row.at + offset,
     of: row.rank === 0 ? 'entry' : 'outcome',
     entryId: row.id,
     kind: row.kind,
@@ -65,7 +65,7 @@ function asItem(row: Row, offset: number): TimelineItem {
     status: row.status,
     attempts: row.attempts,
     error: row.error,
-    dueAt: isTriedAgain ? Number(row.due_at) + offset : null,
+    dueAt: isTriedAgain && row.due_at !== null ? row.due_at + offset : null,
     payload: row.payload,
   }
 }

@@ -1,17 +1,16 @@
+import { newLeaseToken, TAKEN_BACK } from '../leases/leases.js'
 import { type ClaimLanes, type Entry, isTopicAmong, type LaneClaim, type Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import { isDueBy } from '../sql/is-due.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { StoreTime } from '../sql/store-time.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, type EntryRow, headsOf, keysIn, topicsOf } from './heads.js'
-import { type Lanes, MAX_HANDED_OUT, TAKEN_BACK } from './lanes.js'
-import { newLeaseToken } from './leases.js'
+import { asEntry, type EntryRow, headsOf, isDue, keysIn, topicsOf } from './heads.js'
+import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
-/** A lane that is free, or was taken back: its lease did not run out, and no earlier one. */
+/** A lane that is not suspect: it is free, or was taken from its holder. */
 const IS_UNSUSPECTED = sql`suspect = 0 and (lease_token is null or lease_token = ${sql.lit(TAKEN_BACK)})`
 
-/** Leases due lanes, and returns their first entries. `suspect-lanes.ts` leases those whose lease ran out. */
+/** Leases due lanes, and returns their first entries. Suspects are leased in `leases/suspects.ts`. */
 export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
   /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
@@ -35,7 +34,7 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
     const ranges = topics.map(
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
         select key, due_at from lanes
-        where topic = ${topic} and ${isDueBy(engine, sql.ref('due_at'))} and ${IS_UNSUSPECTED}
+        where topic = ${topic} and ${isDue(engine)} and ${IS_UNSUSPECTED}
           and key not in ${keysIn(engine, exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       )`,
@@ -112,7 +111,7 @@ export function handedOut(
 ): Entry[] {
   const end = rows.findIndex(
     ({ topic, due_at: dueAt, now }, i) =>
-      !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && Number(dueAt) > Number(now)),
+      !isTopicAmong(topics, topic) || (i > 0 && dueAt !== null && dueAt > now),
   )
   const ours = rows.slice(0, end < 0 ? rows.length : end)
   return ours.map((row, i) => asEntry(row, offset, i === 0 ? lapses : 0))

@@ -30,7 +30,7 @@ export async function finishLanes(
   const untriedKeys = [...ended].filter((id) => !tried.has(id))
   await lanes.advance(trx, triedKeys, 'all')
   await lanes.advance(trx, untriedKeys, 'untried')
-  const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && Number(lapses) > 0)
+  const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
   const lapsed = stillLeased.map(({ key }) => key)
   if (lapsed.length > 0)
     await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
@@ -38,7 +38,7 @@ export async function finishLanes(
 }
 
 /** Writes the results of entries, for lanes whose lease the caller holds and has locked. */
-export async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
+async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
   const rows = finishes.flatMap(({ id: key, results }) =>
     results.map(({ id, attempt, result }) => ({
       key,

@@ -1,7 +1,6 @@
 import type { Entry } from '../port/journal.js'
 import type { Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import { isDueBy } from '../sql/is-due.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
@@ -67,20 +66,30 @@ export const LANE_TOPICS = sql`topics(topic) as (
   )`
 
 /** The topics of the heads of all lanes, or of the due ones. */
-export async function topicsOf(
-  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
-  db: Connection,
-  among: 'all' | 'due',
-): Promise<Topic[]> {
-  const isDue = sql`(
-      select due_at from lanes where lanes.topic = topics.topic and ${isDueBy(engine, sql.ref('due_at'))}
+export async function topicsOf(engine: Times, db: Connection, among: 'all' | 'due'): Promise<Topic[]> {
+  const hasDue = sql`(
+      select due_at from lanes where lanes.topic = topics.topic and ${isDue(engine)}
       order by due_at limit 1
     ) is not null`
   const rows = await sql<{ topic: Topic }>`
     with recursive ${LANE_TOPICS}
-    select topic from topics where topic is not null and ${among === 'due' ? isDue : sql`true`}`.execute(db)
+    select topic from topics where topic is not null and ${among === 'due' ? hasDue : sql`true`}`.execute(db)
   return rows.map(({ topic }) => topic)
 }
+
+/**
+ * Whether a lane is due. While it is leased, `due_at` is the end of the lease, in the time of leases, which is never ahead of
+ * the time of dates. So the first condition is a range of the index. PostgreSQL has one time. The `case` keeps SQLite from
+ * another index.
+ */
+export function isDue(engine: Times): Sql {
+  const isDueByDate = sql`due_at <= ${engine.now()}`
+  return engine.isLocal
+    ? sql`${isDueByDate} and case when lease_token is null then 1 else due_at <= ${engine.leaseNow()} end = 1`
+    : isDueByDate
+}
+
+type Times = Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>
 
 /** Keys as a sub-select of one column. */
 export function keysIn(engine: Pick<Engine, 'rows'>, keys: readonly string[]) {

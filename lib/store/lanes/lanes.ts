@@ -1,49 +1,38 @@
 import { isPendingBy } from '../journal/is-handled.js'
-import type { EntryKind, Leased, Topic } from '../port/store.js'
+import { TAKEN_BACK } from '../leases/leases.js'
+import type { EntryKind, Topic } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
 import { isPending } from './heads.js'
 
-/** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
-export const TAKEN_BACK = 'taken back'
 /** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
 export const MAX_HANDED_OUT = 200
 
 /**
  * The table `lanes`: a row for each key that has pending entries. docs/states.md has its states and the order of its locks;
- * `lane-claims.ts` leases lanes, `suspect-lanes.ts` the suspect ones, `finish-lanes.ts` finishes them.
+ * `claims.ts` leases lanes, `leases/suspects.ts` the suspect ones, `finishes.ts` finishes them.
  */
 export function createLanes(engine: Engine) {
   const now = engine.now
 
-  const enterNew = prepare(
-    engine,
-    { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
-    ({ insertFirst, of }) => sql`
-      insert into lanes (key, topic, due_at, lapses)
-      ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPendingBy(of('kind'), of('topic')))}
-      on conflict (key) do update set due_at = lanes.due_at`,
-  )
+  const entering = (isPending: (kind: Sql, topic: Sql) => Sql) =>
+    prepare(
+      engine,
+      { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
+      ({ insertFirst, of }) => sql`
+        insert into lanes (key, topic, due_at, lapses)
+        ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPending(of('kind'), of('topic')))}
+        on conflict (key) do update set due_at = lanes.due_at`,
+    )
+  const enterEach = entering(() => sql`1 = 1`)
+  const enterIfPending = entering(isPendingBy)
 
-  /** Locks the lanes of those of these new entries that are pending, and inserts the missing ones, which are due now. */
-  function enterPending(entries: readonly { key: string; topic: Topic; kind: EntryKind }[]): Write {
-    const rows = entries.map(({ key, topic, kind }, at) => ({ key, topic, kind, at }))
-    return enterNew(rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at)))
-  }
-
-  /** Locks these lanes, and inserts the missing ones, which are due now. */
-  async function enter(trx: Connection, heads: readonly { key: string; topic: Topic }[]) {
-    const first = new Map<string, { key: string; topic: Topic }>()
-    for (const { key, topic } of heads) if (!first.has(key)) first.set(key, { key, topic })
-    const rows = [...first.values()].sort((a, b) => (a.key < b.key ? -1 : 1))
-    await sql`
-      insert into lanes (key, topic, due_at, lapses)
-      select key, topic, ${now()}, 0
-      from ${engine.rows(JSON.stringify(rows), { key: 'text', topic: 'text' })} as heads where true
-      on conflict (key) do update set due_at = lanes.due_at`.execute(trx)
-  }
+  /** Locks the lanes of these entries, and inserts the missing ones, which are due now. */
+  const enter = (entries: readonly NewHead[]): Write => enterEach(inOrder(entries))
+  /** The same for those of these new entries that are pending. */
+  const enterPending = (entries: readonly NewHead[]): Write => enterIfPending(inOrder(entries))
 
   /**
    * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
@@ -88,13 +77,6 @@ export function createLanes(engine: Engine) {
     advance,
     takeBack,
 
-    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const rows = await sql`
-        update lanes set due_at = ${engine.leaseNow()} + ${leaseMs}
-        where key = ${id} and lease_token = ${leaseToken} returning key`.execute(trx)
-      return rows.length > 0
-    },
-
     /** Follows a replay: the lane of the entry, which the caller has locked, may have a new head. */
     async replayed(
       trx: Connection,
@@ -109,6 +91,18 @@ export function createLanes(engine: Engine) {
       if (rows.length === 0) await takeBack(trx, [key])
     },
   }
+}
+
+interface NewHead {
+  key: string
+  topic: Topic
+  kind?: EntryKind
+}
+
+/** By key, so that concurrent transactions lock lanes in one order; of one key the first entry comes first. */
+function inOrder(entries: readonly NewHead[]) {
+  const rows = entries.map(({ key, topic, kind = null }, at) => ({ key, topic, kind, at }))
+  return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at))
 }
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -32,70 +32,11 @@ import type {
   Subscription,
 } from './subscriptions.js'
 
-export {
-  businessKey,
-  type ClaimLanes,
-  type ClaimSuspectLane,
-  changesKey,
-  type DeadEntry,
-  type Entry,
-  type EntryCounts,
-  type EntryEnd,
-  type EntryFilter,
-  type EntryKind,
-  type EntryStatus,
-  EVERY_EVENT,
-  HANDLED_FOR_MS,
-  type HandleTopics,
-  isTopicAmong,
-  type JournalEntry,
-  type LaneClaim,
-  type LaneFinish,
-  MAX_LAPSES,
-  type NewEvent,
-  type Pruned,
-  type Retention,
-  type SuspectKind,
-  type Suspects,
-  subscriptionKey,
-  type Topic,
-  topicOf,
-} from './journal.js'
-export type {
-  Arrival,
-  DueWork,
-  OtherBusinesses,
-  ReadOthers,
-  StoreObservation,
-} from './operators.js'
-export { COUNTED_UP_TO, type SubscriptionCounts } from './operators.js'
-export type {
-  Erased,
-  NewAction,
-  StoredSubscription,
-  SubscriptionFilter,
-  Timeline,
-  TimelineItem,
-  TimelinePlace,
-} from './people.js'
+export * from './journal.js'
+export * from './operators.js'
+export * from './people.js'
 export type { StoreOwner } from './store-owner.js'
-export {
-  type Announcement,
-  CAUSES,
-  type Cause,
-  type ClaimReads,
-  type Gone,
-  type Leased,
-  MAX_READ_INTERVAL_MS,
-  MIN_READ_INTERVAL_MS,
-  type NewChange,
-  type ReadClaim,
-  type ReadFinish,
-  type RefreshRequest,
-  type Subscription,
-  URGENCY,
-  type Urgency,
-} from './subscriptions.js'
+export * from './subscriptions.js'
 
 /**
  * The store port: what the other parts ask of the database, and what both engines promise.

@@ -43,7 +43,7 @@ export interface Dialect {
   busyTable: Sql
 }
 
-export type ColumnType = 'text' | 'integer'
+type ColumnType = 'text' | 'integer'
 export type Columns = Record<string, ColumnType>
 
 /** One statement of a transaction, for all of `rows`. */

@@ -10,13 +10,12 @@ import { type Connection, type Sql, sql } from './sql.js'
  * contains is never edited. `__tests__/faults/storage/schema.test.ts` opens a database of each release.
  */
 export const MIGRATIONS: readonly Migration[] = [
-  // Version 1 had several forms, none of which is made any more. A new database has none of its tables, and tables of
-  // these names in it belong to the app.
+  // The tables of version 1 are not made any more. In a new database, tables of their names belong to the app.
   async () => {},
   async (engine, trx, stored) => {
-    const first = stored === 0 ? undefined : await setAsideFirstTables(engine, trx)
+    if (stored > 0) await setAsideFirstTables(engine, trx)
     for (const statement of tables(engine)) await statement.execute(trx)
-    if (first) await copyFirstTables(engine, trx, first)
+    if (stored > 0) await copyFirstTables(engine, trx)
   },
 ]
 
@@ -147,7 +146,7 @@ function tables(engine: Dialect): Sql[] {
 /** The number of migrations that the database has seen. The table `marketplace_schema` exists. */
 export async function schemaVersion(db: Connection): Promise<number> {
   const rows = await sql<{ version: number }>`select version from marketplace_schema`.execute(db)
-  return Number(rows[0]?.version ?? 0)
+  return rows[0]?.version ?? 0
 }
 
 /** Runs the missing migrations in one transaction, while no other process migrates. */

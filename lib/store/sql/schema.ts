@@ -116,5 +116,4 @@ export interface StoreOwnerTable {
   fingerprint: string | null
   /** 1: a subscription of this app has been read, so another app is refused. */
   has_read: number
-  /** Written only to find out whether writing works. */
 }

@@ -52,6 +52,13 @@ export class Sql<Row = unknown> {
     return (await db.query(this.compile(db.placeholder))) as Row[]
   }
 
+  /** The row of a statement that always returns one, such as a count. */
+  async one(db: Connection): Promise<Row> {
+    const [row] = await this.execute(db)
+    if (!row) throw new Error('the server returned no row')
+    return row
+  }
+
   compile(placeholder: Connection['placeholder']): Query {
     const [first, ...rest] = this.texts
     const text = rest.reduce((before, next, i) => before + placeholder(i + 1) + next, first as string)
@@ -67,7 +74,7 @@ export interface Query {
 
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
-  /** The rows that a statement returns. Rejects with a `MarketplaceError`. */
+  /** The rows that a statement returns; every number of SQL is a number. Rejects with a `MarketplaceError`. */
   query(query: Query): Promise<unknown[]>
   /** The placeholder of the parameter with this number, from 1. */
   placeholder(number: number): string

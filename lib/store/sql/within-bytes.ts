@@ -7,6 +7,6 @@ export const MAX_BYTES = 1024 * 1024
 /** The rows from `at` on, until their payloads reach `MAX_BYTES`: at least one, if any is left. */
 export function withinBytes<Row extends { bytes: number }>(rows: readonly Row[], at = 0): Row[] {
   let end = at
-  for (let bytes = 0; end < rows.length && bytes < MAX_BYTES; end++) bytes += Number(rows[end]?.bytes)
+  for (let bytes = 0; end < rows.length && bytes < MAX_BYTES; end++) bytes += (rows[end] as Row).bytes
   return rows.slice(at, end)
 }

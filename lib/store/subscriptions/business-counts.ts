@@ -65,11 +65,11 @@ export async function businessCounts(
 
 /** How many businesses the platform shows. `andWhen`: a condition on `read_at`. */
 async function served(db: Connection, upTo: number, andWhen = sql``): Promise<number> {
-  const [found] = await sql<{ count: number }>`
+  const { count } = await sql<{ count: number }>`
     select count(distinct business_uid) as count from (
       select business_uid from subscriptions where ${SERVED} ${andWhen} limit ${upTo}
-    ) as served`.execute(db)
-  return Number(found?.count)
+    ) as served`.one(db)
+  return count
 }
 
 /** How many of these businesses there are, and how many others the platform has shown since the first of them failed. */
@@ -78,14 +78,13 @@ async function sinceTheFirst(
   refused: Sql,
   upTo: number,
 ): Promise<Pick<BusinessCounts, 'refusedLately' | 'servedMeanwhile'>> {
-  const [found] = await sql<{ count: number; first: number | null }>`
-    select count(distinct business_uid) as count, min(failing_since) as first from (${refused}) as refused`.execute(
+  const { count, first } = await sql<{ count: number; first: number | null }>`
+    select count(distinct business_uid) as count, min(failing_since) as first from (${refused}) as refused`.one(
     db,
   )
-  const { count, first } = found as { count: number; first: number | null }
   if (first === null) return { refusedLately: 0, servedMeanwhile: 0 }
-  const servedMeanwhile = await served(db, Math.max(upTo, Number(count)), sql`and read_at >= ${first}`)
-  return { refusedLately: Number(count), servedMeanwhile }
+  const servedMeanwhile = await served(db, Math.max(upTo, count), sql`and read_at >= ${first}`)
+  return { refusedLately: count, servedMeanwhile }
 }
 
 /** Before the first customer: whether the platform refuses whatever events have named. */
@@ -104,8 +103,8 @@ async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
   }
 }
 
-async function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
-  const found = await sql<Record<keyof RefusedCounts, number>>`
+function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
+  return sql<RefusedCounts>`
     select
       count(*) as refused,
       coalesce(sum(is_hidden), 0) as hidden,
@@ -119,13 +118,5 @@ async function count(db: Connection, rows: Sql): Promise<RefusedCounts> {
         min(is_leaving) as is_leaving,
         min(is_stale) as is_stale
       from (${rows}) as answered group by business_uid
-    ) as businesses`.execute(db)
-  const { refused, hidden, withoutToken, leaving, stale } = found[0] as (typeof found)[0]
-  return {
-    refused: Number(refused),
-    hidden: Number(hidden),
-    withoutToken: Number(withoutToken),
-    leaving: Number(leaving),
-    stale: Number(stale),
-  }
+    ) as businesses`.one(db)
 }

@@ -131,52 +131,41 @@ function pickRows(
   return picked
 }
 
-/** Whose lease did not run out, and no earlier one: `suspect-reads.ts` leases the others. */
+/** A row that is not leased and not suspect. Suspects are leased in `leases/suspects.ts`. */
 const IS_UNSUSPECTED = sql`suspect = 0 and lease_token is null`
 
 /** The columns of a due row that decide whether it is leased. */
-export interface DueRow {
+interface DueRow {
   uid: string
   business: string
   urgency: Urgency
   is_newest: number
 }
 
-/** The due rows of a class, the longest due first: a range of the index `subscriptions_due`, which ends at its limit. */
-export function dueReads(engine: Engine, urgency: Urgency, limit: number, more: Sql = sql``) {
+/** The due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends at its limit. */
+function dueReads(engine: Engine, urgency: Urgency, limit: number, isNewest: 0 | 1 = 0): Sql {
   return sql`
-    select subscription_uid as uid, business_uid as business, urgency, 0 as is_newest ${more} from subscriptions
+    select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest from subscriptions
     where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
-    order by refresh_at limit ${limit}`
+    order by refresh_at ${isNewest ? sql`desc` : sql``} limit ${limit} ${engine.skipLocked}`
 }
 
 /**
  * One statement reads all classes, and JavaScript picks among the rows: with a statement for each class and the pick in
  * SQL, SQLite was 3 × slower. On PostgreSQL the rows are locked, so that concurrent claims read different ones.
  */
-export async function dueRowsOf(
-  engine: Engine,
-  trx: Connection,
-  urgencies: readonly Urgency[],
-  size: number,
-) {
-  const classes = urgencies.map(
-    (urgency) =>
-      sql`select * from (${dueReads(engine, urgency, size)} ${engine.skipLocked}) as ${sql.ref(`class_${urgency}`)}`,
-  )
+async function dueRowsOf(engine: Engine, trx: Connection, urgencies: readonly Urgency[], size: number) {
+  const classes = urgencies.map((urgency) => dueReads(engine, urgency, size))
   if (urgencies.includes(URGENCY.eventOfUnread))
-    classes.push(sql`select * from (
-      select subscription_uid as uid, business_uid as business, urgency, 1 as is_newest from subscriptions
-      where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
-      order by refresh_at desc limit ${size} ${engine.skipLocked}) as newest`)
+    classes.push(dueReads(engine, URGENCY.eventOfUnread, size, 1))
   if (classes.length === 0) return []
-  const rows = await sql<DueRow>`${sql.join(classes, ' union all ')}`.execute(trx)
-  return rows
+  const parts = classes.map((rows, i) => sql`select * from (${rows}) as ${sql.ref(`part_${i}`)}`)
+  return sql<DueRow>`${sql.join(parts, ' union all ')}`.execute(trx)
 }
 
 /** Whether any row of these classes is due. */
-export async function isDue(
-  engine: Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>,
+async function isDue(
+  engine: Pick<Engine, 'now'>,
   db: Connection,
   urgencies: readonly Urgency[],
 ): Promise<boolean> {
@@ -194,21 +183,15 @@ const PUT_OFF_AT_ONCE = 128
 const PUT_OFF_STEP_MS = 20
 
 /** Puts off due rows of busy businesses, so that the rows behind them come first. */
-export function createPutOff(engine: Engine) {
+function createPutOff(engine: Engine) {
   const { clock } = engine
   /** The monotonic time until which the rows of a business have been put off. */
   const putOffUntil = new Map<string, number>()
 
   /** Puts off one batch. False when it finds none. */
   return async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
-    const rows = await sql<DueRow & { token: string | null }>`${dueReads(
-      engine,
-      urgency,
-      PUT_OFF_AT_ONCE + busy.size,
-      sql`, lease_token as token`,
-    )} ${engine.skipLocked}`.execute(trx)
-    // The time of a leased row is the end of its lease, so it stays.
-    const late = rows.filter(({ business, token }) => busy.has(business) && token === null)
+    const rows = await sql<DueRow>`${dueReads(engine, urgency, PUT_OFF_AT_ONCE + busy.size)}`.execute(trx)
+    const late = rows.filter(({ business }) => busy.has(business))
     if (late.length === 0) return false
     const now = clock.monotonic()
     for (const [business, until] of putOffUntil) if (until < now) putOffUntil.delete(business)

@@ -85,7 +85,7 @@ export function createReadFinishes(options: {
 }
 
 /** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
-export async function quietAmong(
+async function quietAmong(
   engine: Pick<Engine, 'isOneOf' | 'forUpdate'>,
   trx: Connection,
   claims: readonly ReadClaim[],
@@ -102,11 +102,7 @@ export async function quietAmong(
 }
 
 /** Whether the business that the record names was erased during the read. The subscription is then read again. */
-export async function isErasedSince(
-  trx: Connection,
-  claim: ReadClaim,
-  { found }: ReadFinish,
-): Promise<boolean> {
+async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadFinish): Promise<boolean> {
   const businessUid = found?.record?.business_uid
   if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
   const rows = await sql`
@@ -124,7 +120,7 @@ export function businessesOf({ subscription }: ReadClaim, { found, changes = [] 
 
 /**
  * The hints that must not be lost once the result is committed: an answer from a read before this one must not be used
- * again. The first read of a subscription supersedes no yes.
+ * again. The first read of a subscription replaces no such answer: until then it gave no access.
  */
 export function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
   if (claim.subscription.record === null || !isNews(claim, finish)) return []

@@ -137,5 +137,3 @@ function stronger(before: { cause: number } | undefined, cause: number): number 
 function sorted<Row>(rows: Map<string, Row>): Row[] {
   return [...rows.keys()].sort().map((key) => rows.get(key) as Row)
 }
-
-export type { NamedRow }

@@ -109,7 +109,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
         : sql`
           (select count(distinct business_uid) from ${union(lately)} as lately where ${isOther}) + 1 as failing_lately,
           (select count(distinct business_uid) from ${servedLately} as served where ${isOther}) as served_lately`
-      const rows = await sql<Counts>`
+      const found = await sql<Counts>`
         select ${ofLately},
           (select count(distinct business_uid) from (
             select business_uid from subscriptions
@@ -121,16 +121,15 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
           (select max(is_steady) from ${served} as served where ${isOther}) as steady,
           (select count(*) from (
             select 1 as one from ${union(active)} as active where ${isOther} and counts = 1 limit 1
-          ) as any_other) as others`.execute(db)
-      const [found] = rows
+          ) as any_other) as others`.one(db)
       return {
-        failing: Number(found?.failing) + 1,
-        served: Number(found?.served),
-        recovered: Number(found?.recovered),
-        unread: Number(found?.unread),
-        lately: { failing: Number(found?.failing_lately), served: Number(found?.served_lately) },
-        isSteady: Number(found?.steady) > 0,
-        exist: Number(found?.others) > 0,
+        failing: found.failing + 1,
+        served: found.served,
+        recovered: found.recovered,
+        unread: found.unread,
+        lately: { failing: found.failing_lately, served: found.served_lately },
+        isSteady: found.steady === 1,
+        exist: found.others > 0,
       }
     },
 
@@ -162,9 +161,9 @@ interface Part {
 }
 
 type Counts = Record<
-  'failing' | 'served' | 'recovered' | 'steady' | 'others' | 'unread' | 'failing_lately' | 'served_lately',
-  number | null
->
+  'failing' | 'served' | 'recovered' | 'others' | 'unread' | 'failing_lately' | 'served_lately',
+  number
+> & { steady: 0 | 1 | null }
 
 /** Sorted as the index has them. */
 const GONE = ['ended', 'missing', 'revoked']

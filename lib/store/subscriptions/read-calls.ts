@@ -1,7 +1,9 @@
-import type { createHints } from '../hints.js'
-import type { createJournal } from '../journal/journal.js'
-import type { LifeCycle, Transactions } from '../life-cycle.js'
-import type { createOwnership } from '../ownership.js'
+import type { Hints } from '../hints.js'
+import type { Journal } from '../journal/journal.js'
+import { renewLease } from '../leases/leases.js'
+import type { Suspects } from '../leases/suspects.js'
+import type { Transactions } from '../life-cycle.js'
+import type { Ownership } from '../ownership.js'
 import type { Store } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { createReadClaims, createReadFirst } from './claims.js'
@@ -13,30 +15,44 @@ import type { Subscriptions } from './subscriptions.js'
 export function createReadCalls(options: {
   engine: Engine
   transactions: Transactions
-  whileOpen: LifeCycle['whileOpen']
   subscriptions: Subscriptions
-  insertChanges: ReturnType<typeof createJournal>['insertChanges']
-  recordRead: ReturnType<typeof createOwnership>['recordRead']
-  notify: ReturnType<typeof createHints>['notify']
-  announce: ReturnType<typeof createHints>['announce']
-}): Pick<Store, 'claimReads' | 'readFirst' | 'renewRead' | 'finishRead' | 'otherBusinesses' | 'readOthers'> {
-  const { engine, transactions, whileOpen, subscriptions, insertChanges, recordRead } = options
-  const { notify, announce } = options
-  const { read, write, writeAsOwner, watched } = transactions
+  suspects: Suspects
+  journal: Pick<Journal, 'insertChanges'>
+  ownership: Pick<Ownership, 'recordRead'>
+  hints: Pick<Hints, 'notify' | 'announce'>
+}): Pick<
+  Store,
+  | 'claimReads'
+  | 'claimSuspectRead'
+  | 'readFirst'
+  | 'renewRead'
+  | 'finishRead'
+  | 'otherBusinesses'
+  | 'readOthers'
+> {
+  const { engine, transactions, subscriptions, suspects, journal, ownership, hints } = options
+  const { notify, announce } = hints
+  const { read, write, writeAsOwner, watched, whileOpen } = transactions
   const others = createOtherBusinesses(engine)
   const readClaims = createReadClaims(engine, subscriptions)
   const readFirst = createReadFirst(engine)
   const finishRead = createReadFinishes({
     engine,
     write: writeAsOwner,
-    insertChanges,
-    recordRead,
+    insertChanges: journal.insertChanges,
+    recordRead: ownership.recordRead,
   })
 
   return {
     claimReads: (options) => readClaims.claim(transactions, options),
+    claimSuspectRead: ({ leaseMs }) =>
+      write(async (trx) => {
+        await suspects.putOffReads(trx)
+        const begun = await suspects.begin(trx, 'read', leaseMs)
+        return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
+      }),
     readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
-    renewRead: (claim, leaseMs) => write((trx) => subscriptions.renew(trx, claim, leaseMs)),
+    renewRead: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'read', claim, leaseMs)),
 
     otherBusinesses: (claim, failingMs) => read((db) => others.compare(db, claim, failingMs)),
     async readOthers(claim, options) {

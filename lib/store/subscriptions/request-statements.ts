@@ -130,7 +130,7 @@ export function uidsOfBusiness(business: Sql) {
  *    that pause is over, the next event does not delay the read again.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
-export function dueAfterRequest(now: Sql, isByEvent: Sql) {
+function dueAfterRequest(now: Sql, isByEvent: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
@@ -145,7 +145,7 @@ export function dueAfterRequest(now: Sql, isByEvent: Sql) {
 }
 
 /** The `urgency`: while an earlier request is open, the lower of the two. */
-export function urgencyAfterRequest(requested: unknown) {
+function urgencyAfterRequest(requested: unknown) {
   return sql`case
     when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${requested}
       then subscriptions.urgency
@@ -156,17 +156,17 @@ export function urgencyAfterRequest(requested: unknown) {
  * The urgency by the cause of a request. Of a row that is read, `unread` is the urgency after an event: 0 is
  * `URGENCY.event`, 1 is `URGENCY.eventOfUnread`.
  */
-export function urgencyOfCause(cause: Sql, unread: Sql) {
+function urgencyOfCause(cause: Sql, unread: Sql) {
   return sql`case when ${isEvent(cause)} then ${unread} else ${sql.lit(URGENCY.track)} end`
 }
 
 /** The `cause`: the stronger one while a read is due or to come. A row that is given up has none that counts. */
-export function causeAfterRequest(requested: Sql) {
+function causeAfterRequest(requested: Sql) {
   return sql`case
     when subscriptions.refresh_at is not null and subscriptions.cause < ${requested} then subscriptions.cause
     else ${requested} end`
 }
 
-export function isEvent(cause: Sql) {
+function isEvent(cause: Sql) {
   return sql`${cause} = ${sql.lit(CAUSES.indexOf('event'))}`
 }

@@ -1,5 +1,5 @@
 import type { SubscriptionRecord } from '../../base/record.js'
-import { newLeaseToken } from '../lanes/leases.js'
+import { newLeaseToken } from '../leases/leases.js'
 import {
   CAUSES,
   type Cause,
@@ -20,8 +20,8 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 export const MAX_OF_BUSINESS = 1_000
 
 /**
- * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `request-refresh.ts` has the
- * requests, `write-finishes.ts` the finishes, `subscription-upkeep.ts` the deletion of old rows.
+ * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `requests.ts` has the
+ * requests, `claims.ts` and `write-finishes.ts` the reads, `upkeep.ts` the deletion of old rows.
  */
 export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
@@ -76,12 +76,11 @@ export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
       })
     },
 
-    async renew(trx: Connection, { id, leaseToken }: Leased, leaseMs: number): Promise<boolean> {
-      const rows = await sql`
-        update subscriptions set refresh_at = ${engine.leaseNow()} + ${leaseMs}
-        where subscription_uid = ${id} and lease_token = ${leaseToken}
-        returning subscription_uid`.execute(trx)
-      return rows.length > 0
+    /** The claim of a subscription that this transaction has leased. */
+    async leased(trx: Connection, { id }: Leased): Promise<ReadClaim> {
+      const [row] = await sql<LeasedRow>`
+        select ${leasedRow(engine)} from subscriptions where subscription_uid = ${id}`.execute(trx)
+      return asClaim(row as LeasedRow)
     },
   }
 }
@@ -93,10 +92,10 @@ function sorted(rows: TimedRow[]): TimedRow[] {
 }
 
 /** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
-export type TimedRow = SubscriptionsTable & { store_now: number }
+type TimedRow = SubscriptionsTable & { store_now: number }
 
 /** A row that was just leased. */
-export type LeasedRow = TimedRow & { lease_now: number; business_update_at: number | null }
+type LeasedRow = TimedRow & { lease_now: number; business_update_at: number | null }
 
 const BUSINESS_UPDATE_AT = sql`case when failing_since is not null then (
   select max(of_business.update_at) from subscriptions as of_business
@@ -105,12 +104,12 @@ const BUSINESS_UPDATE_AT = sql`case when failing_since is not null then (
 ) end`
 
 /** What a statement that leases rows returns: each is a `LeasedRow`. */
-export function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
+function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
   return sql`*, ${BUSINESS_UPDATE_AT} as business_update_at, ${now()} as store_now, ${leaseNow()} as lease_now`
 }
 
 /** Turns rows of `subscriptions` into what the port returns. */
-export function createSubscriptionRows(offsetOf: StoreTime) {
+function createSubscriptionRows(offsetOf: StoreTime) {
   /** Converts the times of a row to the caller's wall clock. */
   function ownTime(row: TimedRow) {
     const aheadMs = offsetOf(row.store_now)
@@ -134,9 +133,9 @@ export function createSubscriptionRows(offsetOf: StoreTime) {
       pending: row.generation > row.settled_generation,
       verifying: row.verifying === 1,
       failure: row.failure,
-      // The end of a lease is in another time: see `is-due.ts`.
+      // The end of a lease is in another time: see `Dialect.leaseNow`.
       refreshAt: own(
-        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, Number(row.store_now)),
+        row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, row.store_now),
       ),
       quiet: row.quiet_until_read === 1,
     }
@@ -173,8 +172,8 @@ export function createSubscriptionRows(offsetOf: StoreTime) {
       endAt: own(row.end_at),
       createdAt: own(row.created_at),
       progress: row.progress,
-      claimedAt: Number(row.store_now),
-      leaseTimeBehindMs: Number(row.store_now) - Number(row.lease_now),
+      claimedAt: row.store_now,
+      leaseTimeBehindMs: row.store_now - row.lease_now,
     }
   }
 

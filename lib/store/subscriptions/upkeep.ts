@@ -54,24 +54,19 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       const owed = sql`owed_since is not null and refresh_at is not null`
       const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
       const givenUp = sql`refresh_at is null`
-      const rows = await sql<
-        Record<Exclude<keyof SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>, number | null>
-      >`
+      const { oldestRequestMs, ...counts } = await sql<Omit<SubscriptionCounts, keyof BusinessCounts>>`
         select
           ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
           ${upTo(owed, countedUpTo, byOwed)} as requested,
           ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
           ${upTo(givenUp)} as ${sql.ref('givenUp')},
           ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
-          ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.execute(
+          ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.one(
         db,
       )
-      const { oldestRequestMs, ...counts } = rows[0] as (typeof rows)[0]
-      const numbers = Object.fromEntries(Object.entries(counts).map(([name, count]) => [name, Number(count)]))
-      const age = oldestRequestMs === null ? null : Math.max(0, Number(oldestRequestMs))
       return {
-        ...(numbers as Record<keyof typeof counts, number>),
-        oldestRequestMs: age,
+        ...counts,
+        oldestRequestMs: oldestRequestMs === null ? null : Math.max(0, oldestRequestMs),
         oldestOverdueMs: await oldestOverdueMs(db),
         ...(await businessCounts(engine, db, { countedUpTo, normalUpTo, maxStaleMs })),
       }
@@ -84,13 +79,12 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       (urgency) => sql`(select min(refresh_at) from subscriptions
         where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
     )
-    const rows = await sql<{ age: number | null }>`
+    const { age } = await sql<{ age: number | null }>`
       select ${engine.now()} - min(due) as age from (${sql.join(
         first.map((due) => sql`select ${due} as due`),
         ' union all ',
-      )}) as first`.execute(db)
-    const age = rows[0]?.age
-    return age === null || age === undefined || Number(age) < 0 ? null : Number(age)
+      )}) as first`.one(db)
+    return age === null || age < 0 ? null : age
   }
 
   async function pruneOld(trx: Connection, { deadMs }: Retention): Promise<number> {
@@ -142,15 +136,11 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
  * ever read are left out: anybody can have named them.
  */
 export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
-  const countKnown = () =>
-    read(async (db) => {
-      const [row] = await sql<{ known: number }>`
-        select count(*) as known from subscriptions where ${IS_KNOWN}`.execute(db)
-      return Number(row?.known)
-    })
-
   return async function refreshAll(withinMs: number): Promise<number> {
-    const spreadMs = Math.min(withinMs, EACH_MS * (await countKnown()))
+    const { known } = await read((db) =>
+      sql<{ known: number }>`select count(*) as known from subscriptions where ${IS_KNOWN}`.one(db),
+    )
+    const spreadMs = Math.min(withinMs, EACH_MS * known)
     let count = 0
     let after: string | undefined = ''
     while (after !== undefined) {

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../../base/clock.js'
 import { createDeadlines } from '../../base/deadlines.js'
 import { MarketplaceError } from '../../base/errors.js'
+import { isThenable } from '../../base/waiting.js'
 import type { Entry } from '../../store/port/store.js'
 import type { AnyHandler, HandlerContext } from './handlers.js'
 
@@ -31,7 +32,7 @@ export function createHandlerCall(options: {
       const context = new CallContext(entry.attempt, marketplace(), interruption)
       const returned = around(entry, () => handler(payload, context))
       if (!isThenable(returned)) return undefined
-      const release = busy.hold(entry.key)
+      const release = busy.mark(entry.key)
       return new Promise<void>((resolve, reject) => {
         const interrupt = (error: MarketplaceError) => {
           interruption.abort(error)
@@ -64,12 +65,12 @@ function createBusyKeys() {
   return {
     keys: () => [...running.keys()],
     /** Marks the key as busy; returns a function that ends this, once. */
-    hold(key: string): () => void {
+    mark(key: string): () => void {
       running.set(key, (running.get(key) ?? 0) + 1)
-      let isHeld = true
+      let isMarked = true
       return () => {
-        if (!isHeld) return
-        isHeld = false
+        if (!isMarked) return
+        isMarked = false
         const left = (running.get(key) ?? 1) - 1
         if (left > 0) running.set(key, left)
         else running.delete(key)
@@ -134,11 +135,4 @@ function tooLate(timeoutMs: number) {
     `it has not ended after ${timeoutMs / SECOND} s. Make it faster, let it end when context.signal aborts, ` +
     'or raise handlers.timeoutMs'
   return new MarketplaceError('handler_timeout', `Cannot finish the handler: ${why}`)
-}
-
-function isThenable(value: unknown): boolean {
-  return (
-    ((typeof value === 'object' && value !== null) || typeof value === 'function') &&
-    typeof (value as { then?: unknown }).then === 'function'
-  )
 }

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
+import { thrownText } from '../../base/errors.js'
 import { orAborted } from '../../base/waiting.js'
 import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
@@ -70,7 +71,7 @@ export function createHandlerCalls(options: {
     const reportAll = () => {
       for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
     }
-    const error = textOf(failures[0]?.error)
+    const error = thrownText(failures[0]?.error, MAX_ERROR_LENGTH)
     if (retryInMs === null) {
       succeeded.delete(entry.id)
       return { kind: 'dead', error, report: reportAll }
@@ -83,7 +84,7 @@ export function createHandlerCalls(options: {
   function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown): Handled {
     if (isRetryable(error)) {
       const inMs = putOffs.pauseMs(entry)
-      const end = { error: textOf(error), isUntried: true } as const
+      const end = { error: thrownText(error, MAX_ERROR_LENGTH), isUntried: true } as const
       return inMs === null ? { kind: 'dead', ...end } : { kind: 'retry', inMs, ...end }
     }
     return failed(
@@ -141,14 +142,7 @@ export function createHandlerCalls(options: {
   }
 }
 
-/** A thrown value as text of at most 500 characters. */
-function textOf(reason: unknown): string {
-  try {
-    return (reason instanceof Error ? `${reason.name}: ${reason.message}` : String(reason)).slice(0, 500)
-  } catch {
-    return 'a thrown value that cannot be converted to text'
-  }
-}
+const MAX_ERROR_LENGTH = 500
 
 /** The name of the class of a thrown value, for a warning that is emitted once for each. */
 function classOf(reason: unknown): string {
@@ -183,7 +177,7 @@ const AT_LEAST_MS = HOUR
  * The pauses of entries whose payload cannot be made now, because the answer for their business is not known or the store
  * cannot be read. A pause grows with the time that the entry has waited in this process. The wait ends with the retention.
  */
-export function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
+function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
   /** When this process first put the entry off, by its id. */
   const firstAt = new LRUCache<string, number>({ max: 10_000 })
   let lastUntil = Number.NEGATIVE_INFINITY

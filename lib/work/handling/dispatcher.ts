@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.js'
-import { createSlices } from '../../base/slices.js'
+import { createSlices } from '../../base/waiting.js'
 import {
   type DeadEntry,
   type Entry,
@@ -23,8 +23,8 @@ const ENTRY_LIMIT = 128
  * deep.
  */
 const MAX_LANES = ENTRY_LIMIT / 2
-/** How long a lane may hold its slot, so that others come next. */
-const HOLD_MS = SECOND
+/** How long a lane may keep its slot, so that others come next. */
+const SLOT_MS = SECOND
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
@@ -112,7 +112,7 @@ export function createDispatcher(
         }
         // After these waits, each of which may outlast the lease.
         if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
-        if (clock.monotonic() - beganAt > HOLD_MS) break
+        if (clock.monotonic() - beganAt > SLOT_MS) break
         const result = await calls.call(entry, prepared, lost)
         if (!result) break
         results.add(entry, result)

@@ -1,4 +1,4 @@
-import { MarketplaceError } from '../../base/errors.js'
+import { requireFunction } from '../../base/listeners.js'
 import { type Entry, EVERY_EVENT, type Topic, topicOf } from '../../store/port/store.js'
 
 export interface HandlerContext<M> {
@@ -73,32 +73,4 @@ export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?:
   }
 }
 
-/** Checks at registration: a value that is not a function would fail at each call and make every entry dead. */
-export function requireFunction(handler: unknown) {
-  if (typeof handler !== 'function')
-    throw new MarketplaceError('argument_invalid', 'Cannot register the handler: it is not a function')
-}
-
 export type Handlers = ReturnType<typeof createHandlers>
-
-/** Listeners of one kind. `onError` gets the error of a failed one, and the others are still called. */
-export function createListeners<T>(onError: (error: unknown) => void) {
-  const listeners = new Set<(value: T) => void>()
-  return {
-    add(listener: (value: T) => void): () => void {
-      requireFunction(listener)
-      // A wrapper: one function added twice counts as two listeners, and each removes only itself.
-      const own = (value: T) => listener(value)
-      listeners.add(own)
-      return () => void listeners.delete(own)
-    },
-
-    call(value: T) {
-      for (const listener of listeners) {
-        // A rejected promise must not end the process either.
-        const called = (async () => listener(value))()
-        called.catch(onError)
-      }
-    },
-  }
-}

@@ -14,15 +14,22 @@ export interface UnrecognisedDelivery {
 }
 
 /**
- * Turns journal entries into the payloads of handlers. `isEntitledNow` looks into the store: that of a change is a promise,
- * and rejects when the store cannot be read or the answer is not known.
+ * Turns journal entries into the payloads of handlers. That of a change is a promise, because it has the answer for the
+ * business: the one from the store, never one from memory. It rejects with `entitlement_unknown` while the answer is not
+ * known, and when the store rejects.
  */
-export function createPayloads(
-  classify: (envelope: unknown) => { recognised: true; name: string; data: unknown } | { recognised: false },
-  isEntitledNow: (businessUid: string) => Promise<boolean>,
-) {
+export function createPayloads(options: {
+  classify(envelope: unknown): { recognised: true; name: string; data: unknown } | { recognised: false }
+  store: Pick<Store, 'subscriptionsOf'>
+  answerOf(subscriptions: readonly Subscription[]): { entitled: boolean; known: boolean; meaning: string }
+}) {
+  const { classify, store, answerOf } = options
+
   async function withAnswer(change: StoredChange): Promise<PurchaseChange> {
-    return { ...change, entitled: await isEntitledNow(change.business_uid) }
+    const { entitled, known, meaning } = answerOf(await store.subscriptionsOf(change.business_uid))
+    if (known) return { ...change, entitled }
+    const message = `Cannot tell whether the business is entitled: ${meaning}`
+    throw new MarketplaceError('entitlement_unknown', message)
   }
 
   return function payloadOf({ id, kind, name, payload, issues, receivedAt: receivedMs }: Entry): unknown {
@@ -39,24 +46,5 @@ export function createPayloads(
     const classified = classify(value)
     const understood = classified.recognised && classified.name === name ? classified.data : data
     return { id, name, entity_name, event_type, data: understood, receivedAt }
-  }
-}
-
-/**
- * Returns `isEntitledNow(businessUid)`: the answer from the store, never one from memory. Rejects with
- * `entitlement_unknown` while the answer is not known, and when the store rejects.
- */
-export function createPresentAnswer({
-  store,
-  answerOf,
-}: {
-  store: Pick<Store, 'subscriptionsOf'>
-  answerOf(subscriptions: readonly Subscription[]): { entitled: boolean; known: boolean; meaning: string }
-}): (businessUid: string) => Promise<boolean> {
-  return async function isEntitledNow(businessUid) {
-    const { entitled, known, meaning } = answerOf(await store.subscriptionsOf(businessUid))
-    if (known) return entitled
-    const message = `Cannot tell whether the business is entitled: ${meaning}`
-    throw new MarketplaceError('entitlement_unknown', message)
   }
 }

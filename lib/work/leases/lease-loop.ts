@@ -9,9 +9,9 @@ export interface LeaseLoop<Item> {
   /** Looks for work now, or after `inMs`. */
   wake(inMs?: number): void
   /** Claims nothing until `resume`. Resolves when no item runs. */
-  hold(): Promise<void>
+  halt(): Promise<void>
   resume(): void
-  /** Runs an item that was claimed while the loop is held, with a lease until `heldUntil`. Resolves when it has ended. */
+  /** Runs an item that was claimed while the loop is halted, with a lease until `heldUntil`. Resolves when it has ended. */
   runAlone(item: Item, heldUntil: number): Promise<void>
   /**
    * Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left
@@ -30,7 +30,7 @@ export interface RunInSlot extends RunningLease {
   leaveSlot(): void
 }
 
-export interface LeaseLoopOptions<Item>
+interface LeaseLoopOptions<Item>
   extends Omit<RunningItemsOptions<Item>, 'run'>,
     Omit<SlotsOptions<Item>, 'clock'> {
   /**
@@ -56,7 +56,7 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   const times = createLookTimes({ pollMs, clock, look })
   let state: 'new' | 'started' | 'closed' = 'new'
   let looking: Promise<void> | undefined
-  let isHeld = false
+  let isHalted = false
   /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
   /** The look has leased an item. */
@@ -81,7 +81,7 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
 
   async function takeAll() {
     lookedAt = clock.monotonic()
-    while (state === 'started' && !isHeld) {
+    while (state === 'started' && !isHalted) {
       const free = slots.room()
       if (free === 0) return
       const askedAt = clock.monotonic()
@@ -126,14 +126,14 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
       look()
     },
 
-    async hold() {
-      isHeld = true
+    async halt() {
+      isHalted = true
       await looking
       await running.ended()
     },
 
     resume() {
-      isHeld = false
+      isHalted = false
       times.wakeAt(clock.monotonic())
     },
 

@@ -13,7 +13,7 @@ export interface Lease {
 }
 
 /** The leases of one claim. One timer serves them until the first renewal, before which most items end. */
-export function createClaimLeases(options: {
+function createClaimLeases(options: {
   /** Until this time they hold without a renewal. */
   heldUntil: number
   leaseMs: number
@@ -180,6 +180,6 @@ export function isRetryable(error: unknown): boolean {
 }
 
 /** The pause after a failed write of a result. */
-export function writePauseMs(failures: number): number {
+function writePauseMs(failures: number): number {
   return fullJitter(failures, SECOND / 4, 5 * SECOND)
 }

@@ -31,8 +31,6 @@ export interface Slot {
   end(): void
 }
 
-export type Slots<Item> = ReturnType<typeof createSlots<Item>>
-
 /** At most `concurrency` leased items run at once. While items end quickly, more are leased ahead and wait here in order. */
 export function createSlots<Item>(options: SlotsOptions<Item>) {
   const { concurrency, isWaiting, hasPlace = () => true, clock } = options

@@ -2,28 +2,28 @@ import { type Clock, SECOND } from '../../base/clock.js'
 import type { LaneClaim, ReadClaim, Store, SuspectKind, Topic } from '../../store/port/store.js'
 
 /** For about this long suspects run one after another, before other work continues. */
-const TURN_MS = SECOND
-/** The least time of other work between two turns. */
+const ROUND_MS = SECOND
+/** The least time of other work between two rounds. */
 const REST_MS = 10
 
 /** A loop that can be made to run one item alone. */
 interface Alone<Item> {
-  hold(): Promise<void>
+  halt(): Promise<void>
   resume(): void
   runAlone(item: Item, heldUntil: number): Promise<void>
 }
 
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
- * held, and no suspect of the other kind runs. So if the process ends, the store knows which one it was.
+ * halted, and no suspect of the other kind runs. So if the process ends, the store knows which one it was.
  *
  * | state | entered | left |
  * |---|---|---|
- * | resting | `start()`, without a rest; a turn ends, for as long as it took, so a suspect that hangs takes at most half of the time; for `pollMs` if no suspect was due, or the store failed | the timer: turn. `close()`: closed |
- * | turn | the rest ends. The loop of the next suspect is held until its work has ended, then the suspect runs | no suspect is due, `TURN_MS` have passed, or the store fails: resting, and the loops resume. `close()`: closed, after the suspect |
+ * | resting | `start()`, without a rest; a round ends, for as long as it took, so a suspect that hangs takes at most half of the time; for `pollMs` if no suspect was due, or the store failed | the timer: round. `close()`: closed |
+ * | round | the rest ends. The loop of the next suspect is halted until its work has ended, then the suspect runs | no suspect is due, `ROUND_MS` have passed, or the store fails: resting, and the loops resume. `close()`: closed, after the suspect |
  * | closed | `close()` | never |
  */
-export function createSuspectTurns(options: {
+export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
   topics(): Topic[]
   lanes: Alone<LaneClaim> & { busyKeys(): string[] }
@@ -36,12 +36,12 @@ export function createSuspectTurns(options: {
   const { store, topics, lanes, reads, leaseMs, pollMs, clock, onError } = options
   const loops = { lane: lanes, read: reads }
   let state: 'new' | 'started' | 'closed' = 'new'
-  let held: SuspectKind | undefined
+  let halted: SuspectKind | undefined
   let timer: unknown
 
   const isClosed = () => state === 'closed'
 
-  async function turn() {
+  async function round() {
     const beganAt = clock.monotonic()
     let isWorkedOn = false
     try {
@@ -49,9 +49,9 @@ export function createSuspectTurns(options: {
         const suspect = await next()
         if (suspect === null || isClosed()) break
         isWorkedOn = true
-        await hold(suspect)
+        await halt(suspect)
         if (isClosed() || !(await runOne(suspect))) break
-      } while (clock.monotonic() - beganAt < TURN_MS)
+      } while (clock.monotonic() - beganAt < ROUND_MS)
     } catch (error) {
       isWorkedOn = false
       onError(error)
@@ -59,7 +59,7 @@ export function createSuspectTurns(options: {
     resume()
     if (isClosed()) return
     const restMs = isWorkedOn ? Math.max(REST_MS, clock.monotonic() - beganAt) : pollMs
-    timer = clock.setTimeout(turn, restMs)
+    timer = clock.setTimeout(round, restMs)
   }
 
   function next(): Promise<SuspectKind | null> {
@@ -67,16 +67,16 @@ export function createSuspectTurns(options: {
     return store.dueSuspect({ kinds, topics: topics(), exceptKeys: lanes.busyKeys() })
   }
 
-  async function hold(kind: SuspectKind) {
-    if (held === kind) return
+  async function halt(kind: SuspectKind) {
+    if (halted === kind) return
     resume()
-    held = kind
-    await loops[kind].hold()
+    halted = kind
+    await loops[kind].halt()
   }
 
   function resume() {
-    if (held) loops[held].resume()
-    held = undefined
+    if (halted) loops[halted].resume()
+    halted = undefined
   }
 
   /** False: another process was faster, or the suspect was put off. */
@@ -96,7 +96,7 @@ export function createSuspectTurns(options: {
     start() {
       if (state !== 'new') return
       state = 'started'
-      void turn()
+      void round()
     },
     close() {
       state = 'closed'

@@ -35,8 +35,8 @@ export interface ConcludeEnvironment {
   reconcileEveryMs: number
   /** How long callers wait for a read. A subscription that is not shown at first is read again within this time. */
   waitMs: number
-  /** The canonical purchase_state of a record. */
-  stateOf(record: SubscriptionRecord): string
+  /** The canonical purchase_state of a record; null for an item that is not the app's. */
+  stateOf(record: SubscriptionRecord): string | null
   /** A subscription whose reads are refused for this long, while those of others are not, has ended. */
   maxStaleMs: number
   /** Whether the evidence for an end, or the no of a subscription that was never shown, is believed; undefined: not asked. */
@@ -133,11 +133,14 @@ export function lossOf({ businessUid, state: from, record }: Subscription): Move
   return from === null ? [] : [{ businessUid, from, to: null, record }]
 }
 
-/** No move, one move, or for a record of another business two: the loss of one and the gain of the other. */
-export function movesTo(before: Subscription, state: string, record: SubscriptionRecord): Move[] {
+/**
+ * No move, one move, or for a record of another business two: the loss of one and the gain of the other. An item that is
+ * not the app's has no state, so handlers hear of it once `app.purchasableUid` names it.
+ */
+export function movesTo(before: Subscription, state: string | null, record: SubscriptionRecord): Move[] {
   const businessUid = record.business_uid
   if (businessUid !== before.businessUid)
-    return [...lossOf(before), { businessUid, from: null, to: state, record }]
+    return [...lossOf(before), ...(state === null ? [] : [{ businessUid, from: null, to: state, record }])]
   return state === before.state ? [] : [{ businessUid, from: before.state, to: state, record }]
 }
 

@@ -9,12 +9,11 @@ import { isAnswer } from './end-evidence.js'
 import { type Conclusion, ownerIn, readFacts, untouched } from './facts.js'
 import type { createReadOutcomes } from './outcomes.js'
 import { changeOf } from './purchase-change.js'
-import type { createReadPause } from './read-pause.js'
 
 export interface ReadingOptions {
   store: Pick<Store, 'finishRead' | 'otherBusinesses' | 'readOthers'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
-  stateOf(record: SubscriptionRecord): string
+  stateOf(record: SubscriptionRecord): string | null
   reconcileEveryMs: number
   /** See `ConcludeEnvironment`. */
   maxStaleMs: number
@@ -28,12 +27,9 @@ export interface ReadingOptions {
 
 /** One leased read from start to finish: reads the subscription, concludes, and writes the conclusion. */
 export function createRefreshSubscription(
-  options: ReadingOptions & {
-    outcomes: ReturnType<typeof createReadOutcomes>
-    pause: ReturnType<typeof createReadPause>
-  },
+  options: ReadingOptions & { outcomes: Pick<ReturnType<typeof createReadOutcomes>, 'note'> },
 ) {
-  const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes, pause } = options
+  const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes } = options
   const { clock, random = Math.random, onRead = () => {} } = options
   const checkEnd = createEndCheck(store)
 
@@ -41,8 +37,9 @@ export function createRefreshSubscription(
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
     const { subscriptionUid, businessUid } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
+    if (signal.aborted) return { result }
     outcomes.note(businessUid, result)
-    if (signal.aborted || !isAnswer(result)) return { result }
+    if (!isAnswer(result)) return { result }
     const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
@@ -69,7 +66,6 @@ export function createRefreshSubscription(
         await giveBack(claim)
         return undefined
       }
-      pause.after(result)
       const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
       const facts = readFacts(claim, result, env)
       const belief = await checkEnd(facts)

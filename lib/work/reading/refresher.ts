@@ -1,10 +1,8 @@
 import { type Clock, SECOND } from '../../base/clock.js'
-import type { HealthProblem } from '../../base/health.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../../store/port/store.js'
 import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
 import { createReadOutcomes } from './outcomes.js'
 import { createReadClasses } from './read-classes.js'
-import { createReadPause } from './read-pause.js'
 import { createRefreshSubscription, type ReadingOptions } from './refresh-subscription.js'
 
 /**
@@ -29,9 +27,8 @@ export function createRefresher(
 ) {
   const { store, isWaitingForToken, leaseMs, clock } = options
   const outcomes = createReadOutcomes({ clock })
-  const pause = createReadPause(clock)
   const classes = createReadClasses({ isWaitingForToken })
-  const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes, pause })
+  const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes })
   let requestedAt = Number.NEGATIVE_INFINITY
   let closing = false
 
@@ -42,7 +39,7 @@ export function createRefresher(
       claim.urgency === URGENCY.event && isWaitingForToken(claim.subscription.businessUid),
     hasPlace: classes.hasPlace,
     async claim(limit, others) {
-      if (pause.isOn()) return { items: [], isAll: true }
+      if (outcomes.isPaused()) return { items: [], isAll: true }
       const items = await store.claimReads({
         limit,
         leaseMs,
@@ -54,7 +51,8 @@ export function createRefresher(
       return { items, isAll: items.length < limit }
     },
     // A read that was leased ahead does not begin after the answer to another one has paused all reads.
-    run: (claim, lease) => (pause.isOn() ? giveBack(claim) : read(claim, lease.signal, lease.leaveSlot)),
+    run: (claim, lease) =>
+      outcomes.isPaused() ? giveBack(claim) : read(claim, lease.signal, lease.leaveSlot),
     giveBack,
     renew: (claim) => store.renewRead(claim, leaseMs),
   })
@@ -88,11 +86,11 @@ export function createRefresher(
       await loop.close(graceMs)
     },
     lookedAt: loop.lookedAt,
-    isPaused: pause.isOn,
+    isPaused: outcomes.isPaused,
     refusal: outcomes.refusal,
-    hold: loop.hold,
+    halt: loop.halt,
     resume: loop.resume,
     runAlone: loop.runAlone,
-    problems: (): HealthProblem[] => [...pause.problems(), ...outcomes.problems()],
+    problems: outcomes.problems,
   }
 }

@@ -79,7 +79,7 @@ export interface Progress {
   /** Consecutive reads whose evidence for an end was held back. */
   heldBack: number
   /** An older state that the platform repeats, and since when. */
-  dissent: { state: string; updatedAt: number; since: number } | null
+  dissent: { state: string | null; updatedAt: number; since: number } | null
 }
 
 const FRESH: Progress = {

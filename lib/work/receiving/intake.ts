@@ -145,7 +145,7 @@ const PLAIN: readonly string[] = ['string', 'number', 'boolean']
  * What a purchase event says of its subscription; undefined for every other event. Anybody with the delivery secret can
  * send it, so it never decides alone: see `end-evidence.ts`.
  */
-export function announcedBy(
+function announcedBy(
   name: string,
   data: unknown,
   isAccess: (record: SubscriptionRecord) => boolean | undefined,

@@ -1,17 +1,17 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { LaneClaim, ReadClaim, SuspectKind } from '../../../lib/store/port/store.js'
-import { createSuspectTurns } from '../../../lib/work/leases/suspects.js'
+import { createSuspectRounds } from '../../../lib/work/leases/suspects.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 const POLL_MS = SECOND
 const HANG_MS = 30 * SECOND
 
-describe('turns of suspects', () => {
+describe('rounds of suspects', () => {
   it('H67 a suspect that hangs takes at most half of the time from other work', async () => {
-    const { advance, heldMs, turns, due } = scene(HANG_MS)
+    const { advance, heldMs, rounds, due } = scene(HANG_MS)
     for (let i = 0; i < 10; i++) due.push('lane')
-    turns.start()
+    rounds.start()
     await advance(6 * HANG_MS)
     expect(due).not.toEqual([])
     expect(heldMs('lane')).toBeLessThanOrEqual(3 * HANG_MS + SECOND)
@@ -19,19 +19,19 @@ describe('turns of suspects', () => {
     expect(heldMs('read')).toBe(0)
   })
 
-  it('H67 quick suspects run one after the other in one turn', async () => {
-    const { advance, turns, due, holds } = scene(10)
+  it('H67 quick suspects run one after the other in one round', async () => {
+    const { advance, rounds, due, holds } = scene(10)
     for (let i = 0; i < 6; i++) due.push('lane')
-    turns.start()
+    rounds.start()
     await advance(SECOND / 2)
     expect(due).toEqual([])
     expect(holds).toEqual(['lane'])
   })
 
   it('never run two suspects at once, of either kind', async () => {
-    const { advance, turns, due, holds, atOnce } = scene(100)
+    const { advance, rounds, due, holds, atOnce } = scene(100)
     due.push('lane', 'read', 'lane', 'read')
-    turns.start()
+    rounds.start()
     await advance(2 * SECOND)
     expect(due).toEqual([])
     expect(holds).toEqual(['lane', 'read', 'lane', 'read'])
@@ -39,10 +39,10 @@ describe('turns of suspects', () => {
   })
 
   it('leave reads alone while all reads are paused', async () => {
-    const { advance, turns, due, pause } = scene(10)
+    const { advance, rounds, due, pause } = scene(10)
     pause(true)
     due.push('read')
-    turns.start()
+    rounds.start()
     await advance(5 * SECOND)
     expect(due).toEqual(['read'])
     pause(false)
@@ -51,16 +51,16 @@ describe('turns of suspects', () => {
   })
 
   it('continue after the store has failed, and end at close', async () => {
-    const { advance, turns, due, fail, errors, heldMs } = scene(10)
+    const { advance, rounds, due, fail, errors, heldMs } = scene(10)
     fail(true)
     due.push('lane')
-    turns.start()
+    rounds.start()
     await advance(3 * SECOND)
     expect(errors.length).toBeGreaterThan(0)
     fail(false)
     await advance(2 * POLL_MS)
     expect(due).toEqual([])
-    turns.close()
+    rounds.close()
     due.push('lane')
     await advance(5 * POLL_MS)
     expect(due).toEqual(['lane'])
@@ -81,7 +81,7 @@ function scene(runMs: number) {
   let isFailing = false
 
   const loop = (kind: SuspectKind) => ({
-    async hold() {
+    async halt() {
       holds.push(kind)
       held[kind].since = clock.monotonic()
     },
@@ -98,7 +98,7 @@ function scene(runMs: number) {
     const at = due.indexOf(kind)
     return at < 0 ? undefined : due.splice(at, 1)
   }
-  const turns = createSuspectTurns({
+  const rounds = createSuspectRounds({
     store: {
       async dueSuspect({ kinds }) {
         if (isFailing) throw new Error('the database is away')
@@ -117,7 +117,7 @@ function scene(runMs: number) {
   })
   return {
     advance: time.advance,
-    turns,
+    rounds,
     due,
     holds,
     errors,

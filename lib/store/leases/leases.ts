@@ -1,7 +1,20 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import type { Leased, SuspectKind } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import { sql } from '../sql/sql.js'
+import { type Connection, sql } from '../sql/sql.js'
+
+/**
+ * The two tables whose rows are leased. `dueAt` is when a row is due; while it is leased, when the lease runs out, in the
+ * time of leases.
+ */
+export const LEASED = {
+  lane: { table: sql`lanes`, id: sql`key`, dueAt: sql`due_at` },
+  read: { table: sql`subscriptions`, id: sql`subscription_uid`, dueAt: sql`refresh_at` },
+} as const satisfies Record<SuspectKind, unknown>
+
+/** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
+export const TAKEN_BACK = 'taken back'
 
 // Process ids are reused; a restarted container often has the same one. `life` distinguishes this process from those.
 const host = hostname()
@@ -35,15 +48,29 @@ function isAlive(pid: number): boolean {
   }
 }
 
+/** Extends a lease. False when the caller has lost it. */
+export async function renewLease(
+  { leaseNow }: Pick<Engine, 'leaseNow'>,
+  trx: Connection,
+  kind: SuspectKind,
+  lease: Leased,
+  leaseMs: number,
+): Promise<boolean> {
+  const { table, id, dueAt } = LEASED[kind]
+  const rows = await sql`
+    update ${table} set ${dueAt} = ${leaseNow()} + ${leaseMs}
+    where ${id} = ${lease.id} and lease_token = ${lease.leaseToken} returning ${id}`.execute(trx)
+  return rows.length > 0
+}
+
 /** Makes the work of processes of this machine that died due at once, not when their leases run out. */
 export async function endAbandonedLeases({ write, leaseNow }: Engine) {
   await write(async (trx) => {
     const rows = await sql<{ token: string }>`
       select lease_token as token from subscriptions where lease_token is not null
       union select lease_token from lanes where lease_token is not null`.execute(trx)
-    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
-      await sql`update subscriptions set refresh_at = ${leaseNow()} where lease_token = ${token}`.execute(trx)
-      await sql`update lanes set due_at = ${leaseNow()} where lease_token = ${token}`.execute(trx)
-    }
+    for (const { token } of rows.filter((row) => isAbandoned(row.token)))
+      for (const { table, dueAt } of [LEASED.read, LEASED.lane])
+        await sql`update ${table} set ${dueAt} = ${leaseNow()} where lease_token = ${token}`.execute(trx)
   })
 }
