@@ -34,7 +34,7 @@ export const OPTIONS = {
     ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokenKind'],
     ...['SubscriptionVerdict', 'ItemOptions', 'PurchasableUids', 'BusinessUid'],
     ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
-    ...['ImportLine', 'ImportProgress', 'Action', 'ReplaySummary', 'Cause', 'LogFields'],
+    ...['ImportLine', 'ImportProgress', 'Action', 'ReplayFilter', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
     ...['RestoreSummary', 'RestoreStep', 'EntryKind', 'EntryStatus', 'StoreCounts', 'Gone'],
     // The shapes of requests.

@@ -11,7 +11,12 @@ import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-type ImportLine = ImportSummary['notRead'][number]
+/** A line of `--json`, with the names of the columns. */
+interface ImportLine extends Pick<ImportSummary['notRead'][number], 'line' | 'why'> {
+  subscription_uid: string | null
+  business_uid: string | null
+  result: string
+}
 
 const NOBODY_ANSWERS = 'No read is finished so far'
 const NOBODY = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }

@@ -168,11 +168,11 @@ describe('consoleRouter', () => {
 
     for (const name of ACTS) {
       it(`records who did ${name}, to which target, and why`, async () => {
-        const { operator, marketplace, entry_id } = await stage()
+        const { operator, marketplace, entryId } = await stage()
         const inputs: Record<string, object> = {
           refresh: { business_uid: 'business-1' },
           track: { business_uid: 'business-1', subscription_uid: 'subscription-1' },
-          replay: { entry_id },
+          replay: { entryId },
           export: { business_uid: 'business-1' },
           erase: { business_uid: 'business-1', typed: 'business-1' },
         }
@@ -182,7 +182,7 @@ describe('consoleRouter', () => {
         const recorded = actions.find(({ payload }) => JSON.stringify(payload).includes('ticket 812'))
         expect(recorded?.payload).toMatchObject({ actor: 'otto@example.com (operator)' })
         const about = JSON.stringify(recorded)
-        expect(about).toContain(name === 'replay' ? entry_id : 'business-1')
+        expect(about).toContain(name === 'replay' ? entryId : 'business-1')
         expect(recorded?.name).toBe(name === 'erase' ? 'erase requested' : name)
       })
     }
@@ -219,8 +219,8 @@ describe('consoleRouter', () => {
       400,
     )
     expect((await operator.act('replay', { status: 'dead' })).body.code).toBe('reason_missing')
-    expect((await operator.act('replay', { status: 'dead', entry_id: 'x', reason: 'y' })).status).toBe(400)
-    expect((await operator.act('replay', { entry_id: 'x', reason: 'y' })).body.code).toBe('entry_gone')
+    expect((await operator.act('replay', { status: 'dead', entryId: 'x', reason: 'y' })).status).toBe(400)
+    expect((await operator.act('replay', { entryId: 'x', reason: 'y' })).body.code).toBe('entry_gone')
     expect(await marketplace.businesses.history('business-1')).not.toEqual([])
   })
 
@@ -279,7 +279,7 @@ type Caller = ReturnType<typeof consoleCaller>
 /** A console at /ops, with a business that has installed the app. */
 async function stage(
   options: Record<string, unknown> = {},
-): Promise<Scene & Record<RoleName, Caller> & { entry_id: string }> {
+): Promise<Scene & Record<RoleName, Caller> & { entryId: string }> {
   const scene = await createScene()
   mountConsole(scene.app, scene.marketplace, options)
   const url = `${scene.url}/ops`
@@ -293,6 +293,6 @@ async function stage(
     url,
     support: consoleCaller(url, 'support'),
     operator: consoleCaller(url, 'operator'),
-    entry_id: entry?.id ?? '',
+    entryId: entry?.id ?? '',
   }
 }

@@ -12,6 +12,11 @@ const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 const NEXT_SECRET = 'p5GdXa-1KuEo6NsBjV4tWq'
 
+it('The router that is called instead of passed on throws an error that says so', () => {
+  const { receiver } = setUp(express5)
+  expect(() => (receiver as () => void)()).toThrow('pass marketplace.router to app.use, do not call it')
+})
+
 describe.each([
   ['Express 4', express4],
   ['Express 5', express5],

@@ -31,12 +31,42 @@ describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
     expect(seen.filter(({ result }) => result !== 'read').sort((a, b) => a.line - b.line)).toEqual([
       line(8, 'subscription-7', 'business-7', 'refused', 'token_refused: '),
       line(11, 'not-there', 'business-10', 'missing', 'platform_record_missing: '),
-      line(21, 'subscription-20', null, 'invalid', 'Line 21: Cannot use businessUid: '),
-      line(31, null, null, 'invalid', 'Line 31: Cannot use subscriptionUid: '),
+      line(21, 'subscription-20', null, 'invalid', 'Cannot use businessUid: '),
+      line(31, null, null, 'invalid', 'Cannot use subscriptionUid: '),
     ])
     expect(new Set(summary.notRead.map((each) => each.line))).toEqual(new Set([8, 11, 21, 31]))
     expect(await marketplace.isEntitled('business-39')).toBe(true)
     await until('all changes are handled', () => changes.length === 36)
+  })
+
+  it('says why the first line was not read, and what to do, if no line was', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const explanationOf = async (...lines: unknown[]) =>
+      (await marketplace.subscriptions.import(lines as never)).explanation
+    expect(await explanationOf({ subscription_uid: 's1', business_uid: 'b1' }, null)).toBe(
+      'None of the 2 lines was read. Why the first was not: Cannot use subscriptionUid: expected an identifier, got none. Each line must be { subscriptionUid, businessUid }.',
+    )
+    expect(await explanationOf({ subscriptionUid: 'not-there', businessUid: 'b1' })).toMatch(
+      /^None of the 1 lines was read\. Why the first was not: platform_record_missing: .*\. Compare the uids/,
+    )
+    expect(await explanationOf()).toBe('All 0 lines have a result.')
+  })
+
+  it('takes the lines that were not read again, as they are', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    const sold = sell(platform, 3)
+    const outage = platform.faults.add({ on: 'read', kind: 'status', status: 403 })
+    const first = await marketplace.subscriptions.import([
+      ...sold,
+      { subscriptionUid: 'subscription-0', businessUid: null as never },
+    ])
+    expect(first).toMatchObject({ read: 0, refused: 3, invalid: 1 })
+    outage.remove()
+    const second = await marketplace.subscriptions.import(first.notRead)
+    expect(second).toMatchObject({ done: 4, read: 3, invalid: 1 })
+    expect(second.notRead).toMatchObject([{ subscriptionUid: 'subscription-0', businessUid: null }])
   })
 
   it('requests no read again in a second run, even after an abort', async () => {
@@ -164,12 +194,12 @@ function collector() {
 
 function line(
   number: number,
-  subscription_uid: string | null,
-  business_uid: string | null,
+  subscriptionUid: string | null,
+  businessUid: string | null,
   result: string,
   why: string,
 ) {
-  return { line: number, subscription_uid, business_uid, result, why: expect.stringContaining(why) }
+  return { line: number, subscriptionUid, businessUid, result, why: expect.stringContaining(why) }
 }
 
 /** The subscriptions that were read, each as often as it was read. */

@@ -29,14 +29,14 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     expect(await list({})).toEqual(uids)
     expect(await list({ limit: 2, after: 's1' })).toEqual(['s2', 's3'])
     expect(await list({ businessUid: 'b1' })).toEqual(['s1', 's2'])
-    expect(await list({ state: 'suspended' })).toEqual(['s2'])
+    expect(await list({ purchaseState: 'suspended' })).toEqual(['s2'])
     expect(await list({ reason: 'purchased', businessUid: 'b2', limit: 1 })).toEqual(['s3'])
     expect(await list({ purchasableUid: OTHER_ITEM })).toEqual([])
     expect(await marketplace.subscriptions.get('s2')).toEqual({
       subscription_uid: 's2',
       business_uid: 'b1',
       purchasable_uid: OUR_ITEM,
-      state: 'suspended',
+      purchase_state: 'suspended',
       reason: 'not_purchased',
       record: expect.objectContaining({ uid: 's2', purchase_state: 'suspended' }),
       readAt: expect.any(String),
@@ -74,7 +74,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       subscription_uid: 's1',
     })
     expect(all.find((item) => item.kind === 'handled' && item.of === 'change')).toMatchObject({
-      entry_id: change.entry_id,
+      entryId: change.entryId,
       outcome: 'retrying',
       attempts: 1,
       error: 'Error: no mailbox',
@@ -89,7 +89,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     await marketplace.journal.recordAction({
       actor: 'ada',
       action: 'look',
-      entryId: change.entry_id,
+      entryId: change.entryId,
       reason,
     })
     const [newest] = await marketplace.businesses.history('b1', { limit: 1 })
@@ -98,7 +98,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       action: 'look',
       actor: 'ada',
       reason,
-      on: change.entry_id,
+      on: change.entryId,
     })
     const older = await marketplace.businesses.history('b1', { before: newest?.id as string })
     expect(older.map(({ id }) => id)).toEqual(all.map(({ id }) => id))

@@ -15,13 +15,13 @@ describe('readiness()', () => {
     onCleanUp(() => jest.restoreAllMocks())
     const folder = temporaryFolder()
     const { marketplace } = await createScene({ store: `sqlite:${folder}/not-there/m.db` })
-    const { ready, reasons } = await marketplace.readiness()
-    expect({ ready, reasons }).toMatchObject({
+    const { ready, problems } = await marketplace.readiness()
+    expect({ ready, problems }).toMatchObject({
       ready: false,
-      reasons: [{ code: 'store_not_open', message: expect.stringContaining('Cannot') }],
+      problems: [{ code: 'store_not_open', message: expect.stringContaining('Cannot') }],
     })
     const good = await createScene({ store: `sqlite:${folder}/m.db` })
-    expect(await good.marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await good.marketplace.readiness()).toEqual({ ready: true, problems: [] })
   })
 
   it('is not ready while the last write has failed', async () => {
@@ -33,7 +33,7 @@ describe('readiness()', () => {
     problem = 'the disk is full'
     expect(await marketplace.readiness()).toMatchObject({
       ready: false,
-      reasons: [{ code: 'store_write_failed', message: 'the disk is full' }],
+      problems: [{ code: 'store_write_failed', message: 'the disk is full' }],
     })
   })
 
@@ -42,10 +42,10 @@ describe('readiness()', () => {
     const { marketplace } = await createScene({ store: storeOption(store), worker: false })
     await marketplace.start()
     const fault = store.faults.add({ on: 'subscriptionsOf', kind: 'hang' })
-    const { ready, reasons } = await marketplace.readiness()
-    expect({ ready, reasons }).toMatchObject({
+    const { ready, problems } = await marketplace.readiness()
+    expect({ ready, problems }).toMatchObject({
       ready: false,
-      reasons: [{ code: 'store_not_answering', message: 'the store did not answer within 0.9 s' }],
+      problems: [{ code: 'store_not_answering', message: 'the store did not answer within 0.9 s' }],
     })
     fault.remove()
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
@@ -64,13 +64,13 @@ describe('readiness()', () => {
     await deliver(sampleDelivery('application/installed'))
     await marketplace.settled()
     expect(await marketplace.health()).toMatchObject({ status: 'degraded' })
-    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await marketplace.readiness()).toEqual({ ready: true, problems: [] })
   })
 
   it('is not ready from the beginning of close(), while handlers still run', async () => {
     const { marketplace } = await createScene()
     const closing = marketplace.close()
-    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: [{ code: 'closed' }] })
+    expect(await marketplace.readiness()).toMatchObject({ ready: false, problems: [{ code: 'closed' }] })
     await closing
   })
 })

@@ -47,6 +47,16 @@ export const codes = Object.keys(ERROR_CODES) as ErrorCode[]
 export const helpOf = (error: unknown): string => (error instanceof MarketplaceError ? error.help : '')
 export const platform = createSimulator({ clientId: 'my-app', clientSecret: 'my-client-secret' })
 export const state: string = sampleDelivery('purchasable_subscription/updated').data.purchase_state
+export const retried = marketplace.subscriptions
+  .import([{ subscriptionUid: 1, businessUid: 'business-1' }])
+  .then(({ notRead }) => marketplace.subscriptions.import(notRead))
+// @ts-expect-error: a line of the app's own needs both identifiers
+marketplace.subscriptions.import([{ subscriptionUid: null, businessUid: 'business-1' }])
+export const replayed = marketplace.journal.replayAll({ status: 'dead', kind: 'change' }, { dryRun: true })
+// @ts-expect-error: a replay needs a status
+marketplace.journal.replayAll({ name: 'application/installed' })
+// @ts-expect-error: an action has no handlers
+marketplace.journal.replayAll({ status: 'done', kind: 'action' })
 export const token: 'app' = appToken('t').kind
 export const grants: string = postgresStore({ connectionString: 'postgres://db/app', schema: 'a' }).grants(
   'b',

@@ -76,7 +76,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   }
 
   /**
-   * Takes deliveries at `POST <path>/<delivery secret>`.
+   * Takes deliveries at `POST <path>/<delivery secret>`. It is the middleware itself: pass it on, do not call it.
    *
    * @example app.use('/webhooks/marketplace', marketplace.router)
    */

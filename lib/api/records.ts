@@ -3,10 +3,10 @@ import type { EraseSummary } from '../operations/businesses/erase.js'
 import type { BusinessData } from '../operations/businesses/export.js'
 import type { HistoryItem, HistoryOptions } from '../operations/businesses/history.js'
 import type { JournalFilter } from '../operations/journal/entry-filter.js'
-import type { Action, ReplaySummary } from '../operations/journal/journal-operations.js'
+import type { Action, ReplayFilter, ReplaySummary } from '../operations/journal/journal-operations.js'
 import type { JournalEntry } from '../operations/journal/public-entry.js'
 import type { ImportOptions } from '../operations/subscriptions/import.js'
-import type { ImportSummary } from '../operations/subscriptions/import-results.js'
+import type { ImportLine, ImportSummary } from '../operations/subscriptions/import-results.js'
 import type {
   SubscriptionStatus,
   SubscriptionsFilter,
@@ -49,9 +49,10 @@ export interface RecordsApi {
      *
      * @example
      * const { read, notRead } = await marketplace.subscriptions.import(customers, { announce: false })
+     * await marketplace.subscriptions.import(notRead, { announce: false }) // later: tries these lines again
      */
     import(
-      lines: Iterable<TrackedSubscription> | AsyncIterable<TrackedSubscription>,
+      lines: Iterable<TrackedSubscription | ImportLine> | AsyncIterable<TrackedSubscription | ImportLine>,
       options?: ImportOptions,
     ): Promise<ImportSummary>
     /**
@@ -121,16 +122,13 @@ export interface RecordsApi {
     replay(id: string): Promise<boolean>
     /**
      * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter
-     * needs a `status`. `dryRun` changes nothing.
+     * needs a `status`; the kind `action` is refused. `dryRun` changes nothing.
      *
      * @example
      * const { matched, ids } = await marketplace.journal.replayAll({ status: 'dead' }, { dryRun: true })
      * await marketplace.journal.replayAll({ status: 'dead', name: 'application/installed' }, { limit: 10 })
      */
-    replayAll(
-      filter: Omit<JournalFilter, 'limit' | 'before'>,
-      options?: { limit?: number; dryRun?: boolean },
-    ): Promise<ReplaySummary>
+    replayAll(filter: ReplayFilter, options?: { limit?: number; dryRun?: boolean }): Promise<ReplaySummary>
     /**
      * Records an action of a person as an entry of the kind `action`. No handler gets it. Its retention is that of finished
      * events.

@@ -22,12 +22,21 @@ export interface PostgresClient {
   off(event: string, listener: (message: unknown) => void): unknown
 }
 
+/** A statement, or several without values. With a `name` the driver prepares it, once for the connection. */
+export interface Statement {
+  text: string
+  values?: readonly unknown[] | undefined
+  name?: string | undefined
+}
+
 /** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
 export interface PostgresConnection {
   /** Whether statements may be sent before the answers of those before them. */
   isPipelined: boolean
   /** With a `name` the driver prepares the statement, once for the connection. */
   query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>
+  /** Runs statements whose rows nobody needs. In a pipeline they take one round trip, and those after an error fail too. */
+  queryAll(statements: readonly Statement[]): Promise<void>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
   /** Returns it to its pool; with `destroy` it is closed instead. */
@@ -62,32 +71,54 @@ export function createLoans(clock: Clock) {
       broken = error as Error
     })
 
+    const isPipelined = client.pipeline === true
+    const send = ({ text, values, name }: Statement) =>
+      client.query({
+        text,
+        types: NUMBERS_AS_NUMBERS,
+        ...(values && { values: [...values] }),
+        ...(name && { name }),
+      })
+
+    /** What `work` sends and receives, in bounded time. */
+    async function answered<T>(work: () => Promise<T>): Promise<T> {
+      // A connection that did not answer once is not used again, not even for the rollback.
+      if (broken) throw broken
+      try {
+        const result = await withDeadline(work(), REPLY_MS, clock, () => {
+          failedAt = clock.monotonic()
+          return noAnswer(REPLY_MS)
+        })
+        answeredAt.set(client, clock.monotonic())
+        return result
+      } catch (error) {
+        if (hasLostStatement(error)) failedAt = clock.monotonic()
+        if (hasLostStatement(error) || !isAnswer(error)) broken = asError(error)
+        throw error
+      }
+    }
+
+    async function query(text: string, values?: readonly unknown[], name?: string) {
+      const result = await answered(() => send({ text, values, name }))
+      // The result of the last statement, where the text has several.
+      const last: unknown = Array.isArray(result) ? result.at(-1) : result
+      return (last as { rows?: unknown[] }).rows ?? []
+    }
+
     return {
-      isPipelined: client.pipeline === true,
+      isPipelined,
       isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= failedAt,
-      async query(text, values, name) {
-        // A connection that did not answer once is not used again, not even for the rollback.
-        if (broken) throw broken
-        try {
-          const query = {
-            text,
-            types: NUMBERS_AS_NUMBERS,
-            ...(values && { values: [...values] }),
-            ...(name && { name }),
-          }
-          const result = await withDeadline(client.query(query), REPLY_MS, clock, () => {
-            failedAt = clock.monotonic()
-            return noAnswer(REPLY_MS)
-          })
-          answeredAt.set(client, clock.monotonic())
-          // The result of the last statement, where the text has several.
-          const last: unknown = Array.isArray(result) ? result.at(-1) : result
-          return (last as { rows?: unknown[] }).rows ?? []
-        } catch (error) {
-          if (hasLostStatement(error)) failedAt = clock.monotonic()
-          if (hasLostStatement(error) || !isAnswer(error)) broken = asError(error)
-          throw error
+      query,
+      async queryAll(statements) {
+        if (!isPipelined) {
+          for (const { text, values, name } of statements) await query(text, values, name)
+          return
         }
+        await answered(async () => {
+          const ended = await Promise.allSettled(statements.map(send))
+          const failed = ended.find((each) => each.status === 'rejected')
+          if (failed) throw failed.reason
+        })
       },
       onNotification: (listener) => listen('notification', listener as (message: unknown) => void),
       onLost(listener) {

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { Connection, Query } from '../store/sql/sql.js'
-import { type PostgresConnection, STATEMENT_MS } from './connection.js'
+import { type PostgresConnection, STATEMENT_MS, type Statement } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
 
@@ -17,9 +17,12 @@ export function createTransactions(options: {
   isNamed: boolean
 }) {
   const { connections, schema, isNamed } = options
-  const select = `select ${settings(schema)}`
   /** The name of the lock that `holdWrites` takes alone. */
   const writes = `hashtextextended('${schema} writes', 0)`
+  const shareWrites = `pg_advisory_xact_lock_shared(${writes})`
+  const search = `select ${settings({ ...limits(schema), ...PLANNER })}`
+  const searchAndShare = `${search}, ${shareWrites}`
+  const share = `select ${settings(limits(schema))}, ${shareWrites}`
   const names = new Map<string, string>()
 
   /**
@@ -27,14 +30,16 @@ export function createTransactions(options: {
    * because a pool of the app's own may serve several stores.
    */
   function nameOf({ text, values }: Query): string | undefined {
-    if (!isNamed || values.length === 0) return undefined
+    return isNamed && values.length > 0 ? nameFor(text) : undefined
+  }
+
+  function nameFor(text: string): string {
     const name = names.get(text) ?? hashOf(`${schema} ${text}`)
     names.set(text, name)
     return name
   }
 
-  const query = (connection: PostgresConnection, each: Query) =>
-    connection.query(each.text, each.values, nameOf(each))
+  const named = (each: Query): Statement => ({ text: each.text, values: each.values, name: nameOf(each) })
 
   async function withConnection<T>(work: (connection: PostgresConnection) => Promise<T>): Promise<T> {
     const connection = await explained(() => connections.acquire())
@@ -50,54 +55,39 @@ export function createTransactions(options: {
   }
 
   /** In a pipeline the settings have a name too, because parsing them takes longer than making them. */
-  function beginning(connection: PostgresConnection, text: string): Call[] {
-    if (!isNamed || !connection.isPipelined) return [() => connection.query(`begin; ${text}`)]
-    return [() => connection.query('begin'), () => connection.query(text, [], hashOf(text))]
+  function beginning({ isPipelined }: PostgresConnection, text: string): Statement[] {
+    if (!isNamed || !isPipelined) return [{ text: `begin; ${text}` }]
+    return [{ text: 'begin' }, { text, values: [], name: nameFor(text) }]
   }
 
   return {
     transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        await explained(() => runAll(connection, beginning(connection, select)))
+        await explained(() => connection.queryAll(beginning(connection, search)))
         const result = await work({
           placeholder,
-          query: (each) => explained(() => query(connection, each)),
+          query: (each) => explained(() => connection.query(each.text, each.values, nameOf(each))),
         })
         await explained(() => connection.query('commit'))
         return result
       }),
 
     /** Runs queries whose rows nobody needs. Where the driver has a pipeline, they take one round trip together. */
-    writeAll: (queries: readonly Query[]): Promise<void> =>
-      withConnection((connection) =>
+    writeAll(queries: readonly Query[]): Promise<void> {
+      const text = queries.every(({ keepsPlan }) => keepsPlan) ? share : searchAndShare
+      return withConnection((connection) =>
         explained(() =>
-          runAll(connection, [
-            ...beginning(connection, `${select}, pg_advisory_xact_lock_shared(${writes})`),
-            ...queries.map((each) => () => query(connection, each)),
-            // After an error it rolls back.
-            () => connection.query('commit'),
-          ]),
+          // After an error, `commit` rolls back.
+          connection.queryAll([...beginning(connection, text), ...queries.map(named), { text: 'commit' }]),
         ),
-      ),
+      )
+    },
 
     /** Waits for the `writeAll` under way, and lets new ones wait until the transaction ends. */
     async holdWrites(trx: Connection) {
       await trx.query({ text: `select pg_advisory_xact_lock(${writes})`, values: [] })
     },
   }
-}
-
-type Call = () => Promise<unknown>
-
-/** One after the other, or in a pipeline all at once: then those after an error fail too. */
-async function runAll({ isPipelined }: PostgresConnection, calls: readonly Call[]): Promise<void> {
-  if (!isPipelined) {
-    for (const call of calls) await call()
-    return
-  }
-  const ended = await Promise.allSettled(calls.map((call) => call()))
-  const failed = ended.find((each) => each.status === 'rejected')
-  if (failed) throw failed.reason
 }
 
 /** PostgreSQL's parameters, by number. */
@@ -117,27 +107,36 @@ async function explained<T>(work: () => Promise<T>): Promise<T> {
 }
 
 /**
- * The settings of a transaction: it finds our tables by name, ends when it takes too long, and commits to disk, whatever
- * the defaults of the role or the database. A stronger default stays. A statement is planned each time it runs, because
- * a plan that was made while a table was small may read all of it once it is large.
+ * The settings of every transaction: it finds our tables by name, ends when it takes too long, and commits to disk,
+ * whatever the defaults of the role or the database. A stronger default stays.
  */
-export function settings(schema: string): string {
-  const values = {
+function limits(schema: string) {
+  return {
     search_path: `'"${schema}"'`,
     statement_timeout: `'${STATEMENT_MS}'`,
     // A suspended process loses its transaction before those who wait for its rows give up.
     idle_in_transaction_session_timeout: `'2000'`,
     lock_timeout: `'4000'`,
-    // Every statement has an index that returns its rows in order. While statistics are older than the data (a backlog of
-    // 100,000 within a minute), the planner prefers to read a whole table, or to sort all due rows.
-    enable_seqscan: `'off'`,
-    enable_bitmapscan: `'off'`,
-    enable_hashjoin: `'off'`,
-    enable_mergejoin: `'off'`,
-    plan_cache_mode: `'force_custom_plan'`,
     synchronous_commit: `case when current_setting('synchronous_commit') in ('off', 'local')
       then 'on' else current_setting('synchronous_commit') end`,
   }
+}
+
+/**
+ * The settings for statements that search: each is planned each time it runs, because a plan that was made while a table
+ * was small may read all of it once it is large.
+ */
+const PLANNER = {
+  // Every statement has an index that returns its rows in order. While statistics are older than the data (a backlog of
+  // 100,000 within a minute), the planner prefers to read a whole table, or to sort all due rows.
+  enable_seqscan: `'off'`,
+  enable_bitmapscan: `'off'`,
+  enable_hashjoin: `'off'`,
+  enable_mergejoin: `'off'`,
+  plan_cache_mode: `'force_custom_plan'`,
+}
+
+function settings(values: Record<string, string>): string {
   return Object.entries(values)
     .map(([name, value]) => `set_config('${name}', ${value}, true)`)
     .join(', ')

@@ -60,7 +60,7 @@ export function createOwnership(
       const columns = await engine.columns.execute(trx)
       const has = (column: string) =>
         columns.some(({ table, name }) => table === 'store_owner' && name === column)
-      // In 0.1.0 the column had another name.
+      // Early forms of the table had no such column, or another name for it.
       const read = ['has_read', 'settled'].find(has)
       if (!read || !has('fingerprint')) return
       const [row] = await sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`

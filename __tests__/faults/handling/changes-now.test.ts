@@ -342,7 +342,7 @@ describe('H70 a change that is committed while the answer is looked up', () => {
     platform.paymentIssue(uid)
     await until(
       'it is suspended',
-      async () => (await marketplace.subscriptions.get(uid))?.state === 'suspended',
+      async () => (await marketplace.subscriptions.get(uid))?.purchase_state === 'suspended',
     )
     late.open()
     await until('both changes are handled', () => handled.length === 2)
@@ -362,7 +362,7 @@ describe('H72 the preview of a replay', () => {
     await until('the change is handled', () => handled.length === 1)
     const [{ id } = { id: '' }] = await marketplace.journal.list({ kind: 'change' })
     const preview = async () => {
-      const { body } = await consoleCaller(`${url}/ops`, 'operator').read('previewReplay', { entry_id: id })
+      const { body } = await consoleCaller(`${url}/ops`, 'operator').read('previewReplay', { entryId: id })
       return body.sample.map((row: { entitled: boolean | null }) => row.entitled)
     }
     expect(await preview()).toEqual([true])

@@ -92,7 +92,7 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       counts: { dead: 0, pending: 1, oldestPendingMs: null },
     })
     expect(await next.businesses.history('b1')).toContainEqual(
-      expect.objectContaining({ entry_id: old, kind: 'handled', outcome: 'unhandled' }),
+      expect.objectContaining({ entryId: old, kind: 'handled', outcome: 'unhandled' }),
     )
     // The first handler gets what waits, and the rest by a replay.
     const seen: string[] = []

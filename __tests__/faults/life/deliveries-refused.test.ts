@@ -72,7 +72,7 @@ describe('K63 deliveries that are all refused', () => {
       ],
     })
     // Another instance refuses them too.
-    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await marketplace.readiness()).toEqual({ ready: true, problems: [] })
   })
 
   it('count for an hour only if they were not POST: somebody has opened the address in a browser', async () => {
@@ -170,7 +170,7 @@ describe('K61 deliveries that are not stored in time', () => {
       message: '3 of the last 3 deliveries got 503 delivery_not_accepted',
     }
     expect(await marketplace.health()).toMatchObject({ status: 'failing', problems: [failing] })
-    expect(await marketplace.readiness()).toMatchObject({ ready: false, reasons: [failing] })
+    expect(await marketplace.readiness()).toMatchObject({ ready: false, problems: [failing] })
 
     // Out of rotation it gets no deliveries, so after a while it may try again.
     jump(3 * MINUTE)
@@ -247,7 +247,7 @@ describe('K61 deliveries that are not stored in time', () => {
     ])
 
     fault = null
-    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await marketplace.readiness()).toEqual({ ready: true, problems: [] })
     const { status, problems } = await marketplace.health()
     expect([status, problems]).toMatchObject(['degraded', [{ code: 'deliveries_not_accepted' }]])
     for (let i = 0; i < 2; i++) expect((await deliver(DELIVERY)).status).toBe(200)
@@ -328,7 +328,7 @@ describe('K64 deliveries with a wrong secret', () => {
     await deliver(DELIVERY)
     for (let i = 0; i < 20; i++) await send(target, `guess-of-a-secret-${i}`, 5)
     expect(await marketplace.health()).toMatchObject({ status: 'ok', problems: [] })
-    expect(await marketplace.readiness()).toEqual({ ready: true, reasons: [] })
+    expect(await marketplace.readiness()).toEqual({ ready: true, problems: [] })
   })
 })
 

@@ -58,9 +58,9 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
   it.each(losses)('(%s) refuses the next delivery, and says so at once', async (_what, lose, message) => {
     const { scene, folder } = await startedScene()
     lose(folder)
-    const { ready, reasons } = await scene.marketplace.readiness()
+    const { ready, problems } = await scene.marketplace.readiness()
     const problem = { code: 'store_write_failed', message: expect.stringMatching(message) }
-    expect(reasons).toMatchObject([problem])
+    expect(problems).toMatchObject([problem])
     expect(ready).toBe(false)
     expect(await scene.marketplace.health()).toMatchObject({
       status: 'failing',

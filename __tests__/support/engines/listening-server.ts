@@ -69,6 +69,7 @@ export function createListeningServer() {
           if (destroy) destroyed++
           connections.delete(connection)
         },
+        queryAll: () => Promise.reject(new Error('a listener writes nothing')),
         async query(text, values = []) {
           if (isReturned) misused++
           if (server.refuses) throw new Error('refused')

@@ -64,7 +64,7 @@ function sentenceOf(item: HistoryItem): string {
       const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''
       const name = item.of === 'change' ? 'the change' : item.name || 'the delivery'
       return `${name}: ${item.outcome}${tries}${item.error ? `: ${item.error}` : ''}${
-        hasFailed(item) ? ` [${item.entry_id}]` : ''
+        hasFailed(item) ? ` [${item.entryId}]` : ''
       }`
     }
     case 'action':

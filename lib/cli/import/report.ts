@@ -16,13 +16,15 @@ export function createReporter(out: Output, customers: Customers): Reporter {
   return {
     line(line) {
       const { number, fault } = customers.placeOf(line.line)
-      const shown = { ...line, line: number, why: fault ?? line.why }
+      const { subscriptionUid: subscription_uid, businessUid: business_uid, result, why } = line
+      // The names of the columns, so that the lines can be imported again.
+      const shown = { line: number, subscription_uid, business_uid, result, why: fault ?? why }
       if (out.isJson) return out.result(shown, () => '')
-      if (QUIET_RESULTS.includes(line.result)) return
-      const uids = [line.subscription_uid, line.business_uid].filter(Boolean).join(' of ')
+      if (QUIET_RESULTS.includes(result)) return
+      const uids = [subscription_uid, business_uid].filter(Boolean).join(' of ')
       out.result(
         shown,
-        () => `line ${number}: ${line.result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`,
+        () => `line ${number}: ${result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`,
       )
     },
     progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {

@@ -76,8 +76,8 @@ async function eachLine(
       counts[result] = (counts[result] ?? 0) + 1
       reporter.line({
         line,
-        subscription_uid: textOf(subscriptionUid),
-        business_uid: textOf(businessUid),
+        subscriptionUid: textOf(subscriptionUid),
+        businessUid: textOf(businessUid),
         result,
         why,
       })

@@ -32,9 +32,11 @@ export function addJournalReplay(journal: Command, act: Act) {
         const filter = filterFrom(given)
         const isFiltered = Object.keys(filter).length > 0
         if (id !== undefined && isFiltered) throw new Stop(USAGE, 'Give either an id or a filter, not both')
-        if (id === undefined && filter.status === undefined)
-          throw new Stop(USAGE, 'Give an id, --dead, --retrying or --status')
-        return id === undefined ? replayMany(context, filter, given) : replayOne(context, id, given)
+        if (id !== undefined) return replayOne(context, id, given)
+        const { status, kind, ...others } = filter
+        if (status === undefined) throw new Stop(USAGE, 'Give an id, --dead, --retrying or --status')
+        if (kind === 'action') throw new Stop(USAGE, 'Cannot replay actions: no handler gets them')
+        return replayMany(context, { status, ...(kind ? { kind } : {}), ...others }, given)
       }),
     )
 }
@@ -88,7 +90,7 @@ function wordsFor({ entitled = {} }: Answers, id: string): string {
 
 async function replayMany(
   context: Context,
-  filter: ReturnType<typeof filterFrom>,
+  filter: Parameters<Marketplace['journal']['replayAll']>[0],
   { dryRun = false, limit }: { dryRun?: boolean; limit: number },
 ): Promise<ExitCode> {
   const { out } = context

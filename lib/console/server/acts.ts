@@ -52,16 +52,16 @@ export function createActs(options: {
     },
 
     async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {
-      const { entry_id } = selection
-      if (entry_id === undefined && !reason)
+      const { entryId } = selection
+      if (entryId === undefined && !reason)
         throw new Refusal(
           400,
           'reason_missing',
           'Give a reason: the journal records why several entries are replayed.',
         )
       const { ids, which } = await attention.selected(selection)
-      const about = entry_id === undefined ? `${ids.length} entries ${which}` : undefined
-      await record(person, 'replay', entry_id === undefined ? {} : { entryId: entry_id }, about, reason)
+      const about = entryId === undefined ? `${ids.length} entries ${which}` : undefined
+      await record(person, 'replay', entryId === undefined ? {} : { entryId }, about, reason)
       return attention.replay(selection)
     },
 

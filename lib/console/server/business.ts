@@ -73,7 +73,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
   /** An error of a handler may quote the payload, so support gets it masked. */
   async function forPerson(person: Person, item: HistoryItem): Promise<HistoryItem> {
     if (item.kind !== 'handled' || item.error === null || person.role === 'operator') return item
-    const entry = await marketplace.journal.get(item.entry_id)
+    const entry = await marketplace.journal.get(item.entryId)
     return {
       ...item,
       error: entry === undefined ? MASK : rowsFor(person).errorOf({ ...entry, error: item.error }),

@@ -32,7 +32,7 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace) {
       const known = found.get(key)
       if (known) known.count++
       else if (found.size < MAX_SHAPES)
-        found.set(key, { event, issues: issues ?? [], shape, count: 1, newest: receivedAt, entry_id: id })
+        found.set(key, { event, issues: issues ?? [], shape, count: 1, newest: receivedAt, entryId: id })
     }
     return { shapes: [...found.values()].sort((a, b) => b.count - a.count), examined, isAll }
   }

@@ -9,7 +9,7 @@ import { type ConsoleMarketplace, rowsFor } from './rows.js'
 const MAX_REPLAYED = 1_000
 
 export interface Selection {
-  entry_id?: string | undefined
+  entryId?: string | undefined
   group?: string | undefined
   status?: AttentionStatus | undefined
 }
@@ -24,14 +24,14 @@ export function createReplay({
 }) {
   /** The entries of a replay, oldest first, with a phrase that describes them. */
   async function selected({
-    entry_id,
+    entryId,
     group,
     status,
   }: Selection): Promise<{ ids: string[]; which: string; businesses: number }> {
-    const given = [entry_id, group, status].filter((each) => each !== undefined).length
+    const given = [entryId, group, status].filter((each) => each !== undefined).length
     if (given !== 1)
       throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
-    if (entry_id !== undefined) return { ids: [entry_id], which: THIS_ENTRY, businesses: 1 }
+    if (entryId !== undefined) return { ids: [entryId], which: THIS_ENTRY, businesses: 1 }
     if (group !== undefined) {
       const { ids, businesses, name, kind } = await failed.groupOf(group)
       return { ids: ids.toReversed(), which: `of ${name || kind}`, businesses: businesses.size }
@@ -67,7 +67,7 @@ export function createReplay({
       return {
         matched: ids.length,
         takes: taken.length,
-        businesses: selection.entry_id === undefined ? businesses : sample[0]?.business_uid ? 1 : 0,
+        businesses: selection.entryId === undefined ? businesses : sample[0]?.business_uid ? 1 : 0,
         oldest: sample[0]?.receivedAt ?? null,
         newest: last?.receivedAt ?? null,
         sample: await Promise.all(sample.map(withAnswer)),
@@ -84,7 +84,7 @@ export function createReplay({
         await nextTurn()
       }
       failed.forget()
-      if (selection.entry_id !== undefined && replayed === 0)
+      if (selection.entryId !== undefined && replayed === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
       return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED) }
     },

@@ -7,7 +7,7 @@ const reason = z.string().trim().max(300)
 const status = z.enum(['dead', 'retrying'])
 /** One entry, the entries of a group, or all of a status. */
 const which = {
-  entry_id: z.string().min(1).max(64).optional(),
+  entryId: z.string().min(1).max(64).optional(),
   group: z.string().min(1).max(64).optional(),
   status: status.optional(),
 }

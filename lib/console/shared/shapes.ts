@@ -57,7 +57,7 @@ export interface SubscriptionRow {
   subscription_uid: string
   business_uid: string
   purchasable_uid: string | null
-  state: string | null
+  purchase_state: string | null
   reason: Reason
   /** The record of the last read. Some fields are masked for support. */
   record: Record<string, unknown> | null
@@ -124,7 +124,7 @@ export interface DeliveryShape {
   count: number
   newest: string
   /** The newest of them. */
-  entry_id: string
+  entryId: string
 }
 
 export interface WebhooksReply {

@@ -11,7 +11,7 @@ export type HistoryItem = {
   /** ISO 8601, UTC. */
   at: string
   /** The entry of the journal. */
-  entry_id: string
+  entryId: string
   subscription_uid: string | null
 } & (
   | { kind: 'delivery'; name: string }
@@ -89,7 +89,7 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
   const common = {
     id: `${place.at}-${place.seq}-${place.rank}`,
     at: isoOf(item.at),
-    entry_id: item.entryId,
+    entryId: item.entryId,
     subscription_uid: item.subscriptionUid,
   }
   if (item.of === 'outcome')

@@ -17,8 +17,8 @@ export interface Health {
 export interface Readiness {
   /** Whether it can accept a delivery and answer `isEntitled`. */
   ready: boolean
-  /** Why not; see the codes of `health()`. */
-  reasons: HealthProblem[]
+  /** Why not, with the codes of `health()`; empty when ready. */
+  problems: HealthProblem[]
 }
 
 /** `health()` answers within this time, even if the database never does. */
@@ -79,11 +79,11 @@ export function createHealthCheck(options: {
      * because other instances could not serve the requests better.
      */
     async readiness(): Promise<Readiness> {
-      if (isClosed()) return { ready: false, reasons: [CLOSED] }
+      if (isClosed()) return { ready: false, problems: [CLOSED] }
       const late = `the store did not answer within ${READINESS_MS / SECOND} s`
       const { ofStore } = await ask(() => store.subscriptionsOf('readiness'), READINESS_MS, late)
-      const reasons = [...ofStore, ...problemsOfDeliveries().filter(isFailing)]
-      return { ready: reasons.length === 0, reasons }
+      const problems = [...ofStore, ...problemsOfDeliveries().filter(isFailing)]
+      return { ready: problems.length === 0, problems }
     },
   }
 }

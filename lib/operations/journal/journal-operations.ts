@@ -3,10 +3,16 @@ import type { Clock } from '../../base/clock.js'
 import { MarketplaceError } from '../../base/errors.js'
 import { newId } from '../../base/ids.js'
 import { identifier, storable } from '../../base/record.js'
-import type { Store } from '../../store/port/store.js'
+import type { EntryKind, Store } from '../../store/port/store.js'
 import { checked, checkedFilter, type JournalFilter, limit } from './entry-filter.js'
 import { entryPages } from './pages.js'
 import { type JournalEntry, publicEntries, publicEntry } from './public-entry.js'
+
+/** Which entries to replay: as for `journal.list`, with a status. Actions have no handlers. */
+export interface ReplayFilter extends Omit<JournalFilter, 'limit' | 'before' | 'status' | 'kind'> {
+  status: NonNullable<JournalFilter['status']>
+  kind?: Exclude<EntryKind, 'action'>
+}
 
 /** The result of `journal.replayAll`. */
 export interface ReplaySummary {
@@ -65,7 +71,7 @@ export function createJournalOperations(options: {
     },
 
     async replayAll(
-      filter: Omit<JournalFilter, 'limit' | 'before'>,
+      filter: ReplayFilter,
       given: { limit?: number; dryRun?: boolean } = {},
     ): Promise<ReplaySummary> {
       const { limit: most = 100, dryRun = false } = checked(REPLAY, given, 'replay')

@@ -6,8 +6,8 @@ import { nextTurn } from '../../base/waiting.js'
 export interface GivenLine {
   line: number
   /** Null when the line has no valid identifier. */
-  subscription_uid: string | null
-  business_uid: string | null
+  subscriptionUid: string | null
+  businessUid: string | null
   /** Why the line is not valid; null for a valid one. */
   fault: string | null
 }
@@ -88,16 +88,16 @@ function givenLine(value: unknown, line: number): GivenLine {
   try {
     return {
       line,
-      subscription_uid: requireIdentifier(given.subscriptionUid, 'subscriptionUid'),
-      business_uid: requireIdentifier(given.businessUid, 'businessUid'),
+      subscriptionUid: requireIdentifier(given.subscriptionUid, 'subscriptionUid'),
+      businessUid: requireIdentifier(given.businessUid, 'businessUid'),
       fault: null,
     }
   } catch (error) {
     return {
       line,
-      subscription_uid: identifierOf(given.subscriptionUid),
-      business_uid: identifierOf(given.businessUid),
-      fault: `Line ${line}: ${messageOf(error)}`,
+      subscriptionUid: identifierOf(given.subscriptionUid),
+      businessUid: identifierOf(given.businessUid),
+      fault: messageOf(error),
     }
   }
 }

@@ -3,7 +3,7 @@ import type { Hint, RefreshRequest, Store, Subscription } from '../../store/port
 import type { GivenLine } from './import-lines.js'
 import { type ImportLine, resultOf } from './import-results.js'
 
-type ValidLine = GivenLine & { subscription_uid: string; business_uid: string }
+type ValidLine = GivenLine & { subscriptionUid: string; businessUid: string }
 
 /** A line whose read is requested and not answered yet. */
 interface Waiting {
@@ -50,7 +50,7 @@ export function createImportReads(options: {
   async function request(lines: readonly GivenLine[]) {
     const rows = await rowsOf(
       store,
-      lines.flatMap(({ subscription_uid: uid, fault }) => (fault === null && uid ? [uid] : [])),
+      lines.flatMap(({ subscriptionUid: uid, fault }) => (fault === null && uid ? [uid] : [])),
     )
     const unrequested: ValidLine[] = []
     if (waiting.size === 0) answeredAt = clock.monotonic()
@@ -60,20 +60,20 @@ export function createImportReads(options: {
         continue
       }
       const line = each as ValidLine
-      const before = waiting.get(line.subscription_uid)
+      const before = waiting.get(line.subscriptionUid)
       if (before) {
         before.next.push(line)
         continue
       }
-      const row = rows.get(line.subscription_uid)
-      if (row && resultOf(row, line.business_uid)?.result === 'read') {
+      const row = rows.get(line.subscriptionUid)
+      if (row && resultOf(row, line.businessUid)?.result === 'read') {
         await report(line, 'read', null)
         continue
       }
-      const businesses = [line.business_uid, ...(row ? [row.businessUid] : [])]
-      waiting.set(line.subscription_uid, { given: line, businesses, next: [] })
+      const businesses = [line.businessUid, ...(row ? [row.businessUid] : [])]
+      waiting.set(line.subscriptionUid, { given: line, businesses, next: [] })
       if (!row || !isRequested(row, line, announce)) unrequested.push(line)
-      else touched.add(line.subscription_uid)
+      else touched.add(line.subscriptionUid)
     }
     // All in one turn, so that they share a commit.
     await Promise.all(unrequested.map((line) => store.requestRefresh(requestFor(line, announce), 'import')))
@@ -93,7 +93,7 @@ export function createImportReads(options: {
     for (const uid of uids) {
       const entry = waiting.get(uid) as Waiting
       const row = rows.get(uid)
-      const answer = row && resultOf(row, entry.given.business_uid)
+      const answer = row && resultOf(row, entry.given.businessUid)
       if (answer) answeredAt = now
       entry.failingSince = row?.failure ? (entry.failingSince ?? now) : undefined
       const isFailing = entry.failingSince !== undefined && now - entry.failingSince >= answerTimeoutMs
@@ -124,13 +124,13 @@ export function createImportReads(options: {
 }
 
 /** Whether its first read is already requested: for this business, and announced if this import announces. */
-function isRequested(row: Subscription, { business_uid }: ValidLine, announce: boolean): boolean {
+function isRequested(row: Subscription, { businessUid }: ValidLine, announce: boolean): boolean {
   const isOpen = row.record === null && row.pending && row.failure === null
-  return isOpen && row.businessUid === business_uid && !(announce && row.quiet)
+  return isOpen && row.businessUid === businessUid && !(announce && row.quiet)
 }
 
 function requestFor(line: ValidLine, announce: boolean): RefreshRequest {
-  const { subscription_uid: subscriptionUid, business_uid: businessUid } = line
+  const { subscriptionUid, businessUid } = line
   return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null, quiet: !announce }
 }
 

@@ -7,13 +7,13 @@ import type { Subscription } from '../../store/port/store.js'
  */
 export type ImportResult = 'read' | 'missing' | 'refused' | 'invalid' | 'pending'
 
-/** A line of an import with its result. */
+/** A line of an import with its result. `import` takes such lines again, to retry them. */
 export interface ImportLine {
   /** The first line is 1. */
   line: number
-  /** As given; null when the line has no valid identifier. */
-  subscription_uid: string | null
-  business_uid: string | null
+  /** As given; null if the line has no valid one, which only an `invalid` line can have. */
+  subscriptionUid: string | null
+  businessUid: string | null
   result: ImportResult
   /** Why the line is not `read`, as a phrase; null when it is. */
   why: string | null
@@ -95,18 +95,28 @@ export function createResultCounts(total: number | undefined) {
       return progress()
     },
     summary(ended: ImportSummary['ended'], waitedMs: number): ImportSummary {
-      const { done, pending } = counts
-      return {
-        ...progress(),
-        ended,
-        explanation: EXPLANATIONS[ended](done, pending, waitedMs / 1_000),
-        notRead,
-      }
+      const { done, read, pending } = counts
+      const [first] = notRead
+      const explanation =
+        ended === 'complete' && read === 0 && pending === 0 && first
+          ? `None of the ${done} lines was read. Why the first was not: ${first.why}. ${NEXT_STEPS[first.result]}`
+          : EXPLANATIONS[ended](done, pending, waitedMs / 1_000)
+      return { ...progress(), ended, explanation, notRead }
     },
   }
 }
 
 const MAX_NAMED = 1_000
+
+/** What to do when no line was read, by the result of the first. */
+const NEXT_STEPS: Record<ImportResult, string> = {
+  read: '',
+  missing:
+    'Compare the uids with those of the platform, and check that platform.baseUrl is the right platform.',
+  refused: 'Check app.clientId, that the businesses have installed the app, and which uid is whose.',
+  invalid: 'Each line must be { subscriptionUid, businessUid }.',
+  pending: '',
+}
 
 const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
 const EXPLANATIONS = {

@@ -16,7 +16,7 @@ export interface TrackedSubscription {
 /** Which subscriptions to list. A subscription must match every given field. */
 export interface SubscriptionsFilter {
   /** The `purchase_state` as last read. */
-  state?: string
+  purchaseState?: string
   /** Why it gives access or does not: one of `REASONS`. */
   reason?: Reason
   businessUid?: string | number
@@ -33,8 +33,8 @@ export interface SubscriptionStatus {
   business_uid: string
   /** The item that the record names; before the first read, the item that the first request named. */
   purchasable_uid: string | null
-  /** The `purchase_state`; null before the first read and when `gone`. */
-  state: string | null
+  /** As last read; null before the first read and when `gone`. */
+  purchase_state: string | null
   /** Why it gives access or does not, as in the `subscriptions` of a decision. */
   reason: Reason
   /** The record as last read. */
@@ -62,7 +62,7 @@ export interface SubscriptionStatus {
 const WINDOW = 500
 
 const FILTER = z.strictObject({
-  state: z.string().min(1).optional(),
+  purchaseState: z.string().min(1).optional(),
   reason: z.enum(Object.keys(REASONS) as [Reason, ...Reason[]]).optional(),
   businessUid: identifier.optional(),
   purchasableUid: identifier.optional(),
@@ -84,7 +84,7 @@ export function createSubscriptionMethods(options: {
   return {
     async list(filter: SubscriptionsFilter = {}): Promise<SubscriptionStatus[]> {
       const given = checked(FILTER, filter, 'list subscriptions')
-      const { state, reason, businessUid, purchasableUid, after, limit: most = 100 } = given
+      const { purchaseState, reason, businessUid, purchasableUid, after, limit: most = 100 } = given
       const found: SubscriptionStatus[] = []
       const where = {
         ...(businessUid === undefined ? {} : { businessUid }),
@@ -94,7 +94,7 @@ export function createSubscriptionMethods(options: {
         for (const row of page) {
           const status = statusOf(row, rules, clock.now())
           const fits =
-            (state === undefined || status.state === state) &&
+            (purchaseState === undefined || status.purchase_state === purchaseState) &&
             (reason === undefined || status.reason === reason) &&
             (purchasableUid === undefined || status.purchasable_uid === purchasableUid)
           if (fits && found.push(status) === most) return found
@@ -140,7 +140,7 @@ export function statusOf(row: StoredSubscription, rules: DecisionRules, now: num
     subscription_uid: row.subscriptionUid,
     business_uid: row.businessUid,
     purchasable_uid: verdict?.purchasable_uid ?? null,
-    state,
+    purchase_state: state,
     reason: verdict?.reason ?? 'unknown_business',
     record,
     readAt: isoOf(row.readAt),

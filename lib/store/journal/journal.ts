@@ -36,6 +36,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
         ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
         case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
       on conflict (id) do nothing`,
+    { keepsPlan: true },
   )
 
   function append(entries: readonly NewEntry[]): Write[] {

@@ -25,6 +25,7 @@ export function createLanes(engine: Engine) {
         insert into lanes (key, topic, due_at, lapses)
         ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPending(of('kind'), of('topic')))}
         on conflict (key) do update set due_at = lanes.due_at`,
+      { keepsPlan: true },
     )
   const enterEach = entering(() => sql`1 = 1`)
   const enterIfPending = entering(isPendingBy)

@@ -5,66 +5,53 @@ import { CAUSES, changesKey, EVERY_EVENT, URGENCY } from '../port/store.js'
 import type { Dialect } from './dialect.js'
 import { type Connection, type Sql, sql } from './sql.js'
 
-/** The tables of version 1, which is 0.1.0, with the columns that are copied. */
+/** What every form of version 1 had: each table that is present has these columns. */
 const TABLES = {
   subscriptions: [
     'subscription_uid',
     'business_uid',
-    'candidate_business_uid',
     'purchasable_uid',
     'record',
     'state',
     'gone',
     'read_at',
-    'generation',
-    'settled_generation',
-    'requested_at',
-    'install_at',
-    'uninstalled_at',
-    'quiet_until_read',
-    'created_at',
   ],
-  journal: [
-    'seq',
-    'id',
-    'kind',
-    'name',
-    'key',
-    'business_uid',
-    'subscription_uid',
-    'status',
-    'attempts',
-    'error',
-    'received_at',
-    'settled_at',
-    'issues',
-    'payload',
-  ],
+  journal: ['seq', 'id', 'kind', 'name', 'key', 'subscription_uid', 'payload', 'status', 'attempts', 'error'],
   lanes: ['key', 'topic', 'due_at', 'lapses'],
   handlers: ['topic', 'seen_at'],
   tallies: ['kind', 'name', 'secret', 'count', 'first_at', 'last_at'],
   instances: ['id', 'version', 'has_worker', 'seen_at'],
-  store_owner: ['id', 'fingerprint', 'settled'],
+  store_owner: ['id', 'fingerprint'],
 } as const
 type Table = keyof typeof TABLES
-const NAMES = Object.keys(TABLES) as Table[]
+
+/** The tables of a database of version 1, by name: the columns of each. */
+type FirstTables = ReadonlyMap<Table, ReadonlySet<string>>
 
 /**
  * Gives the tables of version 1 other names, without their indexes. Rejects `store_unavailable` when a table is not of
  * this package, and then changes nothing.
  */
-export async function setAsideFirstTables(engine: Dialect, trx: Connection) {
+export async function setAsideFirstTables(engine: Dialect, trx: Connection): Promise<FirstTables> {
   const columns = await engine.columns.execute(trx)
   const indexes = await engine.indexes.execute(trx)
-  for (const table of NAMES) {
-    const present = new Set(columns.flatMap((each) => (each.table === table ? each.name : [])))
-    for (const column of TABLES[table]) if (!present.has(column)) throw foreign(table, column)
+  const columnsOf = (table: string) =>
+    new Set(columns.filter((each) => each.table === table).map(({ name }) => name))
+  const first = new Map<Table, ReadonlySet<string>>()
+  for (const [table, needed] of Object.entries(TABLES) as [Table, readonly string[]][]) {
+    const ofTable = columnsOf(table)
+    const isOptional = table !== 'subscriptions' && table !== 'journal'
+    if (ofTable.size === 0 && isOptional) continue
+    for (const column of needed) if (!ofTable.has(column)) throw foreign(table, column)
+    first.set(table, ofTable)
   }
-  for (const table of NAMES) {
+  for (const table of first.keys()) {
     for (const index of indexes.filter((each) => each.table === table))
       await sql`drop index ${sql.ref(index.name)}`.execute(trx)
     await sql`alter table ${sql.ref(table)} rename to ${aside(table)}`.execute(trx)
   }
+  await completeTime(trx, columnsOf('marketplace_time'))
+  return first
 }
 
 function foreign(table: Table, column: string): MarketplaceError {
@@ -80,8 +67,17 @@ function foreign(table: Table, column: string): MarketplaceError {
  * Copies what version 1 knew into the tables of version 2, and deletes the rest. Every subscription is due, because this
  * is quicker to trust than the work that was under way.
  */
-export async function copyFirstTables(engine: Dialect, trx: Connection) {
+export async function copyFirstTables(engine: Dialect, trx: Connection, first: FirstTables) {
   const { now } = engine
+  const has = (table: Table, column: string) => first.get(table)?.has(column) === true
+  const either = (table: Table, column: string, otherwise: Sql) =>
+    has(table, column) ? sql.ref(column) : otherwise
+  const ofSubscription = (column: string, otherwise: Sql = sql`null`) =>
+    either('subscriptions', column, otherwise)
+
+  // Earlier forms of version 1 named these columns otherwise. The time got its present name before the two counters.
+  const times = has('subscriptions', 'generation') ? sql`generation - settled_generation` : sql`wanted - done`
+  const requestedAt = ofSubscription('requested_at', sql`wanted_at`)
   await inBatches(
     trx,
     'subscriptions',
@@ -91,21 +87,23 @@ export async function copyFirstTables(engine: Dialect, trx: Connection) {
       (subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record, unread, state, gone, read_at,
         generation, settled_generation, requested_at, owed_since, refresh_at, urgency, verifying, lapses,
         install_at, uninstalled_at, quiet_until_read, cause, created_at)
-    select subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record,
+    select subscription_uid, business_uid, ${ofSubscription('candidate_business_uid')}, purchasable_uid, record,
       case when record is not null then 0 else 1 end, state, gone, read_at,
-      times, 0, requested_at, case when times > 0 then coalesce(requested_at, ${now()}) end,
+      times, 0, requested, case when times > 0 then coalesce(requested, ${now()}) end,
       ${now()},
       case when record is null then ${sql.lit(URGENCY.eventOfUnread)}
         when times > 0 then ${sql.lit(URGENCY.event)} else ${sql.lit(URGENCY.reconcile)} end,
-      0, 0, install_at, uninstalled_at, quiet_until_read, ${IMPORT}, created_at
-    from (select rows.*, generation - settled_generation as times
+      0, 0, ${ofSubscription('install_at')}, uninstalled_at, ${ofSubscription('quiet_until_read', sql`0`)}, ${IMPORT}, created_at
+    from (select rows.*, ${times} as times, ${requestedAt} as requested
       from ${aside('subscriptions')} as rows where ${range}) as known`,
   )
 
-  await sql`
-    insert into handlers (topic, seen_at)
-    select topic, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
+  if (first.has('handlers'))
+    await sql`
+      insert into handlers (topic, seen_at)
+      select topic, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
 
+  const settledAt = either('journal', 'settled_at', sql`received_at`)
   const topic = sql`case kind when 'event' then 'event:' || name else kind end`
   // What nobody had handled in time was dead in version 1, also if no process ever had a handler for it.
   const isHistory = sql`status = 'dead' and error = ${sql.lit(NO_HANDLER)} and not exists (
@@ -125,7 +123,7 @@ export async function copyFirstTables(engine: Dialect, trx: Connection) {
         settled_at, issues, payload)
     select id, kind, name, ${topic}, ${key}, business_uid, subscription_uid, result, attempts,
       case when result <> 'unhandled' then error end, received_at,
-      case when result <> 'pending' and (result <> 'unhandled' or kind = 'change') then coalesce(settled_at, received_at) end,
+      case when result <> 'pending' and (result <> 'unhandled' or kind = 'change') then coalesce(${settledAt}, received_at) end,
       issues, payload
     from (select rows.*, case when status = 'waiting' then 'pending' when ${isHistory} then 'unhandled' else status end as result
       from ${aside('journal')} as rows where ${range}) as entries order by seq`,
@@ -137,10 +135,12 @@ export async function copyFirstTables(engine: Dialect, trx: Connection) {
     trx,
   )
 
-  await sql`
-    insert into store_owner (id, fingerprint, has_read)
-    select id, fingerprint, settled from ${aside('store_owner')}`.execute(trx)
-  for (const table of NAMES) await sql`drop table ${aside(table)}`.execute(trx)
+  if (first.has('store_owner'))
+    await sql`
+      insert into store_owner (id, fingerprint, has_read)
+      select id, fingerprint, ${either('store_owner', 'has_read', sql.ref('settled'))}
+      from ${aside('store_owner')}`.execute(trx)
+  for (const table of first.keys()) await sql`drop table ${aside(table)}`.execute(trx)
 }
 
 /** Copies a table of version 1 in the order of `key`, by statements that each take less time than one may. */
@@ -170,5 +170,11 @@ const BATCH = 1_000
 
 /** What the reads after the migration find is no sign that events do not come. */
 const IMPORT = sql.lit(CAUSES.indexOf('import'))
+
+/** An early SQLite database counted no WALs. The table is made before the migrations. */
+async function completeTime(trx: Connection, columns: ReadonlySet<string>) {
+  if (columns.size === 0 || columns.has('wals')) return
+  await sql`alter table marketplace_time add column wals integer not null default 0`.execute(trx)
+}
 
 const aside = (table: Table) => sql.ref(`first_${table}`)

@@ -10,12 +10,13 @@ import { type Connection, type Sql, sql } from './sql.js'
  * contains is never edited. `__tests__/faults/storage/schema.test.ts` opens a database of each release.
  */
 export const MIGRATIONS: readonly Migration[] = [
-  // The tables of version 1 are not made any more. In a new database, tables of their names belong to the app.
+  // Version 1 had several forms, none of which is made any more. A new database has none of its tables, and tables of
+  // these names in it belong to the app.
   async () => {},
   async (engine, trx, stored) => {
-    if (stored > 0) await setAsideFirstTables(engine, trx)
+    const first = stored === 0 ? undefined : await setAsideFirstTables(engine, trx)
     for (const statement of tables(engine)) await statement.execute(trx)
-    if (stored > 0) await copyFirstTables(engine, trx)
+    if (first) await copyFirstTables(engine, trx, first)
   },
 ]
 

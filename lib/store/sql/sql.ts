@@ -70,6 +70,8 @@ export class Sql<Row = unknown> {
 export interface Query {
   text: string
   values: readonly unknown[]
+  /** Whether it reads tables only by their unique indexes: a plan of it is good for any number of rows. */
+  keepsPlan?: boolean
 }
 
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */

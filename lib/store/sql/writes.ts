@@ -2,15 +2,16 @@ import type { Columns, Given, Write } from './dialect.js'
 import type { Engine } from './engine.js'
 import type { Connection, Query, Sql } from './sql.js'
 
-/** A statement that is compiled once. `build` receives the columns of the rows that it runs for. */
+/** A statement that is compiled once. `build` receives the columns of the rows that it runs for. `keepsPlan`: see `Query`. */
 export function prepare<Of extends Columns>(
   engine: Pick<Engine, 'compile' | 'given'>,
   columns: Of,
   build: (given: Given<Extract<keyof Of, string>>) => Sql,
+  { keepsPlan = false } = {},
 ): (rows: readonly RowOf<Of>[]) => Write {
   let query: Query | undefined
   return (rows) => {
-    query ??= engine.compile(build(engine.given(columns)))
+    query ??= { ...engine.compile(build(engine.given(columns))), keepsPlan }
     return { query, rows }
   }
 }

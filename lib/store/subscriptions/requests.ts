@@ -14,7 +14,7 @@ import { announced, businesses, known, named, uidsOfBusiness } from './request-s
 
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
-  const requestNamed = prepare(engine, NAMED_COLUMNS, named)
+  const requestNamed = prepare(engine, NAMED_COLUMNS, named, { keepsPlan: true })
   const requestKnown = prepare(engine, KNOWN_COLUMNS, known)
   const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
   const announceRecords = prepare(engine, RECORD_COLUMNS, announced)

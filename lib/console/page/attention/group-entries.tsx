@@ -37,7 +37,7 @@ export function GroupEntries(props: {
                 Open
               </Button>
               {onReplay && (
-                <Button onClick={() => onReplay({ entry_id: id })} label={`Replay… ${id}`}>
+                <Button onClick={() => onReplay({ entryId: id })} label={`Replay… ${id}`}>
                   Replay…
                 </Button>
               )}

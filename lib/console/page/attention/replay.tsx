@@ -17,7 +17,7 @@ export function Replay(props: {
   const { data: preview, error: failed } = useLoad((signal) => read('previewReplay', selection, signal), [])
   const [reason, setReason] = useState('')
   const { isBusy, error, run } = useAct()
-  const isOne = selection.entry_id !== undefined
+  const isOne = selection.entryId !== undefined
 
   async function replay() {
     const result = await run(() => act('replay', { ...selection, reason }))

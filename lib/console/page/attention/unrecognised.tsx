@@ -17,8 +17,8 @@ export function Unrecognised() {
         <p class="hint">There are more. This list covers the newest {data.examined}.</p>
       )}
       <ul class="rows">
-        {data?.shapes.map(({ event, issues, shape, count, newest, entry_id }) => (
-          <li key={entry_id}>
+        {data?.shapes.map(({ event, issues, shape, count, newest, entryId }) => (
+          <li key={entryId}>
             <p class="row-head">
               <strong>{event}</strong> <span class="count">{count === 1 ? 'once' : `${count} times`}</span>
             </p>
@@ -35,7 +35,7 @@ export function Unrecognised() {
               <Json value={shape} />
             </details>
             <div class="buttons">
-              <Button onClick={() => setOpened(entry_id)} label={`Open one of ${event}`}>
+              <Button onClick={() => setOpened(entryId)} label={`Open one of ${event}`}>
                 Open one
               </Button>
             </div>

@@ -32,7 +32,7 @@ export function Timeline({ business_uid }: { business_uid: string }) {
           return (
             <li key={item.id} data-tone={tone}>
               <When at={item.at} />
-              <button type="button" class="link" onClick={() => setOpened(item.entry_id)}>
+              <button type="button" class="link" onClick={() => setOpened(item.entryId)}>
                 {text}
               </button>
             </li>

@@ -60,7 +60,7 @@ function Status({ health, readiness }: HealthReply) {
       <p>
         {readiness.ready
           ? 'This instance can accept deliveries and answer requests.'
-          : `This instance is not ready: ${readiness.reasons.map(({ message }) => message).join('; ')}.`}
+          : `This instance is not ready: ${readiness.problems.map(({ message }) => message).join('; ')}.`}
       </p>
     </section>
   )

@@ -65,10 +65,10 @@ export function Browse() {
       <Trouble error={error} />
       {rows.length === 0 && !isBusy && <p class="empty">None.</p>}
       <ul class="rows" id="browsed">
-        {rows.map(({ subscription_uid, business_uid, state, gone, reason: why, readAt }) => (
+        {rows.map(({ subscription_uid, business_uid, purchase_state, gone, reason: why, readAt }) => (
           <li key={subscription_uid}>
             <p class="row-head">
-              <Badge tone={toneOf(why)}>{state ?? gone ?? 'not read yet'}</Badge>
+              <Badge tone={toneOf(why)}>{purchase_state ?? gone ?? 'not read yet'}</Badge>
               <a href={placeOf('business', business_uid, subscription_uid)}>
                 <Uid>{subscription_uid}</Uid>
               </a>

@@ -48,7 +48,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
   const {
     subscription_uid,
     purchasable_uid,
-    state,
+    purchase_state,
     reason,
     record,
     readAt,
@@ -60,7 +60,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
   return (
     <li class={isSearched ? 'searched' : undefined}>
       <p class="row-head">
-        <Badge tone={toneOf(reason)}>{state ?? gone ?? 'not read yet'}</Badge>
+        <Badge tone={toneOf(reason)}>{purchase_state ?? gone ?? 'not read yet'}</Badge>
         <Uid>{subscription_uid}</Uid>
         {isSearched && <span class="mark">your search</span>}
       </p>
