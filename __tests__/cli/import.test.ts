@@ -111,7 +111,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
 
   it('continues after a kill', async () => {
     // On PostgreSQL the kill must come before all are read. On SQLite nobody reads them before it.
-    const { platform, env, file, count } = await customers(name === 'PostgreSQL' ? 400 : 50)
+    const { platform, env, file, count } = await customers(name === 'PostgreSQL' ? 250 : 50)
     const options = { store: env.MARKETPLACE_STORE as string }
     const beside = name === 'PostgreSQL' ? openMarketplace(platform, options) : undefined
     const first = startCli(['import', file, '--json'], { env })
@@ -123,10 +123,11 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(done).toBeLessThan(count)
 
     const marketplace = beside ?? openMarketplace(platform, options)
-    await until('the request is read', async () => {
+    const isRead = async () => {
       const { counts } = await marketplace.health()
       return counts?.requested === 0 && counts.subscriptions > 0
-    })
+    }
+    await until('the request is read', isRead, 30_000)
     if (!beside) {
       await marketplace.close()
       const rest = await runCli(['import', file, '--no-wait'], { env })
