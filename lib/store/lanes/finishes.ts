@@ -11,7 +11,6 @@ import type { Lanes } from './lanes.js'
  * the keys of these lanes.
  */
 export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
-  // The join alone finds the rows. With `id in (…)` beside it SQLite would walk the whole batch for each id of the list.
   const write = prepare(
     engine,
     COLUMNS,
