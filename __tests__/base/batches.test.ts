@@ -13,37 +13,29 @@ describe('batches', () => {
     expect(written).toEqual([['a', 'b', 'c'], ['d']])
   })
 
-  it.each([1, 2])('collect while %d are written', async (atOnce) => {
-    const holds = [gate(), gate(), gate()]
-    const { batches, written } = scene({ atOnce, write: (_items, nth) => holds[nth]?.opened })
+  it('collect while one is written', async () => {
+    const holds = [gate(), gate()]
+    const { batches, written } = scene({ write: (_items, nth) => holds[nth]?.opened })
     const results: Promise<string>[] = []
     for (const item of ['a', 'b', 'c', 'd']) {
       results.push(batches.add(item))
       await nextTurn()
       await nextTurn()
     }
-    expect(written).toEqual(['a', 'b', 'c', 'd'].slice(0, atOnce).map((item) => [item]))
+    expect(written).toEqual([['a']])
     holds[0]?.open()
     await results[0]
     await nextTurn()
     await nextTurn()
-    expect(written[atOnce]).toEqual(['a', 'b', 'c', 'd'].slice(atOnce))
-    for (const hold of holds) hold.open()
+    expect(written[1]).toEqual(['b', 'c', 'd'])
+    holds[1]?.open()
     expect(await Promise.all(results)).toEqual(['a!', 'b!', 'c!', 'd!'])
   })
 
-  it('leave what does not fit to the next one, which may be written beside it', async () => {
-    const hold = gate()
-    const { batches, written } = scene({ atOnce: 2, most: 2, write: () => hold.opened })
-    const results = ['a', 'b', 'c', 'd', 'e'].map(batches.add)
-    for (let i = 0; i < 5; i++) await nextTurn()
-    expect(written).toEqual([
-      ['a', 'b'],
-      ['c', 'd'],
-    ])
-    hold.open()
-    await Promise.all(results)
-    expect(written[2]).toEqual(['e'])
+  it('leave what does not fit to the next one', async () => {
+    const { batches, written } = scene({ most: 2 })
+    await Promise.all(['a', 'b', 'c', 'd', 'e'].map(batches.add))
+    expect(written).toEqual([['a', 'b'], ['c', 'd'], ['e']])
   })
 
   it('that fail because of one item are split until it is alone', async () => {
@@ -68,14 +60,6 @@ describe('batches', () => {
     expect(await batches.add('c')).toBe('c!')
     expect(written).toEqual([['a', 'b'], ['c']])
   })
-
-  it('are settled when no item waits and none is written', async () => {
-    const { batches, written } = scene({ most: 1 })
-    await batches.settled()
-    for (const item of ['a', 'b', 'c']) batches.add(item)
-    await batches.settled()
-    expect(written).toEqual([['a'], ['b'], ['c']])
-  })
 })
 
 function fail(message: string): never {
@@ -83,17 +67,14 @@ function fail(message: string): never {
 }
 
 function scene({
-  atOnce = 1,
   most = 10,
   write = () => undefined,
 }: {
-  atOnce?: number
   most?: number
   write?(items: readonly string[], nth: number): unknown
 } = {}) {
   const written: string[][] = []
   const batches = createBatches<string, string>({
-    atOnce,
     take() {
       let taken = 0
       return () => ++taken <= most

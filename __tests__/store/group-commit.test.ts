@@ -92,26 +92,6 @@ describe('C26 the shared commit of deliveries', () => {
     await submit({ kib: 2_000 })
     expect(batches).toEqual([[2_000]])
   })
-
-  it('is settled when no item waits and no commit runs', async () => {
-    const hold = gate()
-    const { submit, settled, batches } = committer({
-      before: () => hold.opened,
-      maxBatch: { rows: 1, bytes: MIB },
-    })
-    await settled()
-    const ends = [submit({ kib: 1 }), submit({ kib: 2 })]
-    let isSettled = false
-    const settling = settled().then(() => {
-      isSettled = true
-    })
-    await new Promise((resolve) => setImmediate(resolve))
-    expect(isSettled).toBe(false)
-    hold.open()
-    await settling
-    expect(batches).toEqual([[1], [2]])
-    await Promise.all(ends)
-  })
 })
 
 function committer({
@@ -125,7 +105,7 @@ function committer({
   maxWaiting?: Size
 } = {}) {
   const batches: number[][] = []
-  const { accept, settled } = createAcceptance({
+  const { accept } = createAcceptance({
     engine: {
       async writeAll(writes) {
         const events = writes.flatMap(({ rows }) => rows as NewEvent[])
@@ -146,5 +126,5 @@ function committer({
   })
   const submit = ({ kib }: { kib: number }) =>
     accept({ events: [{ payload: 'x'.repeat(kib * 1_024) } as NewEvent], requests: [] })
-  return { submit, settled, batches }
+  return { submit, batches }
 }

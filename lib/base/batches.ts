@@ -1,11 +1,8 @@
-import { createLine } from './line.js'
 import { nextTurn } from './waiting.js'
 
 export interface Batches<Item, Result> {
   /** Resolves with the result of the item once its batch is written. Rejects with the error that concerns it. */
   add(item: Item): Promise<Result>
-  /** Resolves when no item waits and none is being written. */
-  settled(): Promise<void>
 }
 
 /**
@@ -15,8 +12,6 @@ export interface Batches<Item, Result> {
  * A batch that fails because of one of its items is split until that item is alone, so that the others are written.
  */
 export function createBatches<Item, Result>(options: {
-  /** The most batches that are written at once. */
-  atOnce?: number
   /**
    * Begins a batch. The function that it returns says of each waiting item, the oldest first, whether the batch takes it.
    * It takes at least the first.
@@ -27,23 +22,17 @@ export function createBatches<Item, Result>(options: {
   /** Whether the data of a single item may have caused this error. */
   split(error: unknown): boolean
 }): Batches<Item, Result> {
-  const { atOnce = 1, take, write, split } = options
+  const { take, write, split } = options
   let waiting: Waiter<Item, Result>[] = []
-  const open = createLine<Promise<void>>()
-  let isCollecting = false
+  let isRunning = false
 
-  /** Begins the next batch, if items wait for it and it may be written now. */
-  function next() {
-    if (waiting.length === 0 || isCollecting || open.size >= atOnce) return
-    isCollecting = true
-    const batch = nextTurn()
-      .then(takeBatch)
-      .then(writeAll)
-      .finally(() => {
-        close()
-        next()
-      })
-    const close = open.add(batch)
+  async function run() {
+    isRunning = true
+    while (waiting.length > 0) {
+      await nextTurn()
+      await writeAll(takeBatch())
+    }
+    isRunning = false
   }
 
   function takeBatch(): Waiter<Item, Result>[] {
@@ -52,8 +41,6 @@ export function createBatches<Item, Result>(options: {
     const left: Waiter<Item, Result>[] = []
     for (const each of waiting) (takes(each.item) ? batch : left).push(each)
     waiting = left
-    isCollecting = false
-    next()
     return batch
   }
 
@@ -77,12 +64,8 @@ export function createBatches<Item, Result>(options: {
     add: (item) =>
       new Promise((resolve, reject) => {
         waiting.push({ item, resolve, reject })
-        next()
+        if (!isRunning) void run()
       }),
-
-    async settled() {
-      while (open.size > 0) await Promise.all(open.values())
-    },
   }
 }
 

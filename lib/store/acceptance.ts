@@ -88,9 +88,6 @@ export function createAcceptance(options: {
       add(waiting, size)
       return batches.add({ ...call, size })
     },
-
-    /** Resolves when no call waits and none is being committed. */
-    settled: batches.settled,
   }
 }
 

@@ -10,17 +10,14 @@ import type { WriteHealth } from './write-health.js'
 export function createLifeCycle(options: {
   /** Rejects with a `MarketplaceError`, and then leaves nothing open. */
   begin(owner: StoreOwner | undefined): Promise<void>
-  /** Resolves when no delivery waits for its commit. */
-  accepted(): Promise<void>
   end(): Promise<void>
   /** Ends the calls under way that may take long. */
   endLongCalls(): void
 }) {
-  const { begin, accepted, end, endLongCalls } = options
+  const { begin, end, endLongCalls } = options
   let opening: Promise<void> | undefined
   /** Why the last opening failed. */
   let failure: unknown
-  let isOpen = false
   let isClosed = false
   let underWay = 0
   let onIdle = () => {}
@@ -34,9 +31,7 @@ export function createLifeCycle(options: {
   const calls: Pick<Store, 'open' | 'close'> = {
     async open(owner) {
       if (isClosed) throw new MarketplaceError('closed', 'Cannot open the store: it was closed')
-      opening ??= begin(owner).then(() => {
-        isOpen = true
-      })
+      opening ??= begin(owner)
       await opening.catch((error) => {
         opening = undefined
         failure = error
@@ -49,7 +44,6 @@ export function createLifeCycle(options: {
       isClosed = true
       endLongCalls()
       await opening?.catch(() => {})
-      await accepted()
       if (underWay > 0)
         await new Promise<void>((resolve) => {
           onIdle = resolve
@@ -61,12 +55,6 @@ export function createLifeCycle(options: {
   return {
     calls,
     isClosed: () => isClosed,
-
-    /** Runs `work` once the store is open, without a promise of its own if it is: every delivery passes here. Throws when it is not open. */
-    onceOpen(work: () => Promise<void>): Promise<void> {
-      const open = opened()
-      return isOpen ? work() : open.then(work)
-    },
 
     /** Runs `work` and lets it finish before the store closes. */
     async whileOpen<T>(work: () => Promise<T>): Promise<T> {

@@ -57,11 +57,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const closing = new AbortController()
   const lifeCycle = createLifeCycle({
     begin,
-    accepted: acceptance.settled,
     end: () => engine.close(),
     endLongCalls: () => closing.abort(new MarketplaceError('closed', 'Cannot back up: the store was closed')),
   })
-  const { calls, isClosed, onceOpen, whileOpen } = lifeCycle
+  const { calls, isClosed, whileOpen } = lifeCycle
 
   const transactions = createTransactions({ engine, ownership, health, whileOpen })
   const { read, write } = transactions
@@ -69,24 +68,20 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   return {
     ...calls,
 
-    accept(events) {
-      try {
-        const requests: Requested[] = []
-        for (const event of events) {
-          requireStorable(event)
-          if (!event.refresh) continue
-          requireStorable(event.refresh)
-          requests.push({ request: event.refresh, cause: 'event' })
-        }
-        return onceOpen(() => acceptance.accept({ events, requests }))
-      } catch (error) {
-        return Promise.reject(error)
+    async accept(events) {
+      const requests: Requested[] = []
+      for (const event of events) {
+        requireStorable(event)
+        if (!event.refresh) continue
+        requireStorable(event.refresh)
+        requests.push({ request: event.refresh, cause: 'event' })
       }
+      await whileOpen(() => acceptance.accept({ events, requests }))
     },
 
     async requestRefresh(request, cause = 'request') {
       requireStorable(request)
-      await onceOpen(() => acceptance.accept({ events: [], requests: [{ request, cause }] }))
+      await whileOpen(() => acceptance.accept({ events: [], requests: [{ request, cause }] }))
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),

@@ -22,7 +22,6 @@ function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
       opening = gate()
       return opening.opened
     },
-    accepted: async () => {},
     end: async () => {},
     endLongCalls() {},
   })
@@ -40,16 +39,16 @@ function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
     },
     async state() {
       if (cycle.isClosed()) return 'closed'
-      let hasRun = false
-      try {
-        const call = cycle.onceOpen(async () => {
-          hasRun = true
+      let found = 'opening'
+      cycle
+        .whileOpen(async () => {
+          found = 'open'
         })
-        call.catch(() => {})
-      } catch {
-        return 'new'
-      }
-      return hasRun ? 'open' : 'opening'
+        .catch(() => {
+          found = 'new'
+        })
+      await rest()
+      return found
     },
   }
 }

@@ -3,7 +3,6 @@ import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
-import { prepare, run } from '../sql/writes.js'
 import type { Lanes } from './lanes.js'
 
 /**
@@ -11,18 +10,19 @@ import type { Lanes } from './lanes.js'
  * the keys of these lanes.
  */
 export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
-  // The join alone finds the rows. With `id in (…)` beside it SQLite would walk the whole batch for each id of the list.
-  const write = prepare(
-    engine,
-    COLUMNS,
-    ({ table }) => sql`
+  /** One statement for all results: a backlog ends many entries at once. */
+  async function writeResults(trx: Connection, finishes: readonly LaneFinish[]) {
+    const rows = finishes.flatMap(resultsOf)
+    if (rows.length === 0) return
+    // The join alone finds the rows. With `id in (…)` beside it SQLite walks the whole batch for each id of the list.
+    await sql`
       update journal set
         status = finished.status, attempts = finished.attempt, error = finished.error,
-        due_at = finished.now + finished.in_ms,
-        settled_at = finished.now
-      from ${table} as finished
-      where journal.id = finished.id and journal.key = finished.key`,
-  )
+        due_at = ${engine.now()} + finished.in_ms,
+        settled_at = ${engine.now()}
+      from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
+      where journal.id = finished.id and journal.key = finished.key`.execute(trx)
+  }
 
   return async function finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
     if (finishes.length === 0) return []
@@ -33,8 +33,7 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     const held = locked.filter(({ key, lease_token: token }) => token !== null && token === tokens.get(key))
     const keys = new Set(held.map(({ key }) => key))
     const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-    const results = ours.flatMap(resultsOf)
-    if (results.length > 0) await run(engine, trx, write(results))
+    await writeResults(trx, ours)
     // A new statement sees the entries that were accepted while the one before waited for its locks.
     const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
     const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
