@@ -30,7 +30,7 @@ const PURE = {
   'lib/base/ids.ts': ['ids.test.ts'],
   'lib/option-checks.ts': ['options.test.ts'],
   'lib/options.ts': ['options.test.ts'],
-  'lib/platform/http.ts': ['error-replies.test.ts'],
+  'lib/platform/http.ts': ['error-replies.test.ts', 'retry-after.test.ts'],
   'lib/platform/limit.ts': ['limit.test.ts'],
   'lib/base/record.ts': ['records.test.ts'],
   'lib/base/waiting.ts': ['waiting.test.ts', 'slices.test.ts'],

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import fc from 'fast-check'
-import { fullJitter, retryAfterMs, spread } from '../../lib/base/backoff.js'
-import { HOUR, SECOND } from '../../lib/base/clock.js'
+import { fullJitter, spread } from '../../lib/base/backoff.js'
 
 describe('fullJitter', () => {
   const highest = () => 1
@@ -33,25 +32,5 @@ describe('fullJitter', () => {
 describe('spread', () => {
   it('moves a delay by up to its share in both directions', () => {
     expect([0, 0.5, 1].map((chance) => spread(1_000, 0.2, () => chance))).toEqual([800, 1_000, 1_200])
-  })
-})
-
-describe('retryAfterMs', () => {
-  const now = Date.UTC(2030, 0, 1)
-
-  it('reads seconds and dates, and limits them to between a second and an hour', () => {
-    const read = (header: string) => retryAfterMs(header, now)
-    expect(read('30')).toBe(30 * SECOND)
-    expect(read(' 30 ')).toBe(30 * SECOND)
-    expect(read('0')).toBe(SECOND)
-    expect(read('864000')).toBe(HOUR)
-    expect(read(new Date(now + 90 * SECOND).toUTCString())).toBe(90 * SECOND)
-    expect(read('2030-01-01T00:01:30Z')).toBe(90 * SECOND)
-    expect(read('Tue, 01 Jan 2030 00:01:30 GMT+0000')).toBe(90 * SECOND)
-    expect(read(new Date(now - 90 * SECOND).toUTCString())).toBe(SECOND)
-  })
-
-  it.each([undefined, null, '', 'soon', '-x', '1.5s', '5 apples'])('returns undefined for %p', (header) => {
-    expect(retryAfterMs(header, now)).toBeUndefined()
   })
 })

@@ -172,7 +172,7 @@ export default {
     const exported = await run(['export', 'b-paid'])
     expect(JSON.parse(exported.stdout)).toMatchObject({
       business_uid: 'b-paid',
-      subscriptions: [{ state: 'purchased' }],
+      subscriptions: [{ purchase_state: 'purchased' }],
     })
     const file = join(cwd, 'b-paid.json')
     expect(await run(['export', 'b-paid', '--out', file])).toMatchObject({ code: 0 })

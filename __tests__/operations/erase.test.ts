@@ -32,7 +32,9 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     )
 
     const data = await marketplace.businesses.export('the-erased')
-    expect(data.subscriptions).toMatchObject([{ subscription_uid: 'of-the-erased', state: 'purchased' }])
+    expect(data.subscriptions).toMatchObject([
+      { subscription_uid: 'of-the-erased', purchase_state: 'purchased' },
+    ])
     expect(data.journal.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['event', 'change']))
     const { rows, erasedAt } = await marketplace.businesses.erase('the-erased', { actor: 'ada' })
     expect(rows).toBeGreaterThanOrEqual(data.journal.length + 1)

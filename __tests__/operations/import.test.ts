@@ -42,6 +42,7 @@ describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
   it('says why the first line was not read, and what to do, if no line was', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    platform.addBusiness('b1')
     const explanationOf = async (...lines: unknown[]) =>
       (await marketplace.subscriptions.import(lines as never)).explanation
     expect(await explanationOf({ subscription_uid: 's1', business_uid: 'b1' }, null)).toBe(

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
-import { createGroupCommit, type Size } from '../../lib/store/acceptance.js'
+import { createAcceptance, type Size } from '../../lib/store/acceptance.js'
+import type { NewEvent } from '../../lib/store/port/store.js'
 import { gate } from '../support/until.js'
 
 const MIB = 1024 * 1024
 
-describe('C26 a group commit', () => {
+describe('C26 the shared commit of deliveries', () => {
   it('contains no more bytes than its bound, except for a single item that is larger', async () => {
     const { submit, batches } = committer()
     await Promise.all([300, 300, 300, 2_000, 10].map((kib) => submit({ kib })))
@@ -67,7 +68,9 @@ describe('C26 a group commit', () => {
       },
     })
     const ended = await Promise.allSettled([1, 2, 3].map((kib) => submit({ kib })))
-    expect(ended).toEqual(ended.map(() => ({ status: 'rejected', reason: new Error('no disk') })))
+    expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
+    for (const each of ended)
+      expect(each).toMatchObject({ reason: { code: 'store_unavailable', cause: new Error('no disk') } })
     expect(tries).toBe(1)
   })
 
@@ -122,15 +125,26 @@ function committer({
   maxWaiting?: Size
 } = {}) {
   const batches: number[][] = []
-  const groupCommit = createGroupCommit<{ kib: number }>({
-    async commit(items) {
-      const batch = items.map(({ kib }) => kib)
-      await before?.(batch)
-      batches.push(batch)
+  const { accept, settled } = createAcceptance({
+    engine: {
+      async writeAll(writes) {
+        const events = writes.flatMap(({ rows }) => rows as NewEvent[])
+        const batch = events.map(({ payload }) => payload.length / 1_024)
+        await before?.(batch)
+        batches.push(batch)
+      },
+      mark: () => 0,
+      async durable() {},
+      isDataError: () => isDataError,
     },
-    isDataError: () => isDataError,
-    sizeOf: ({ kib }) => ({ rows: 1, bytes: (kib / 1_024) * MIB }),
+    ownership: { async check() {} },
+    request: () => [],
+    journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
+    health: { watch: (write) => write() },
+    announce() {},
     ...bounds,
   })
-  return { ...groupCommit, batches }
+  const submit = ({ kib }: { kib: number }) =>
+    accept({ events: [{ payload: 'x'.repeat(kib * 1_024) } as NewEvent], requests: [] })
+  return { submit, settled, batches }
 }

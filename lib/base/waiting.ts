@@ -99,19 +99,16 @@ export interface Slices {
  */
 export function createSlices(clock: Pick<Clock, 'monotonic'>): Slices {
   let beganAt: number | undefined
-  let nextTurn: Promise<void> | undefined
+  let nextSlice: Promise<void> | undefined
 
   return {
     yieldIfOver() {
       const now = clock.monotonic()
-      if (beganAt !== undefined) return now - beganAt > SLICE_MS ? nextTurn : undefined
+      if (beganAt !== undefined) return now - beganAt > SLICE_MS ? nextSlice : undefined
       beganAt = now
-      nextTurn = new Promise((resolve) =>
-        setImmediate(() => {
-          beganAt = undefined
-          resolve()
-        }),
-      )
+      nextSlice = nextTurn().then(() => {
+        beganAt = undefined
+      })
       return undefined
     },
   }

@@ -1,15 +1,12 @@
 import { isUtf8 } from 'node:buffer'
 import type { IncomingMessage } from 'node:http'
-import { decode, notUtf8, tooLarge, unreadable, withoutBom } from './body-text.js'
+import { type Body, notUtf8, tooLarge, unreadable } from './envelopes.js'
 
 /**
  * A request of `node:http`. An earlier middleware that reads the request sets `body`. Many apps also store the bytes in
  * `rawBody` (in the `verify` option of their parser), and some hosts do so for every request.
  */
 export type BodyRequest = IncomingMessage & { body?: unknown; rawBody?: unknown; _body?: unknown }
-
-/** The text of the body, or the value an earlier middleware parsed from it. */
-export type Body = { text: string } | { parsed: unknown }
 
 /**
  * The body of a request that an earlier middleware has read: the bytes or the text if the middleware left them on the
@@ -19,8 +16,8 @@ export type Body = { text: string } | { parsed: unknown }
  */
 export function bodyReadBefore(req: BodyRequest, limitBytes: number, isAnnounced: boolean): Body {
   const { body, rawBody } = req
-  if (isWhole(rawBody, req.headers['content-encoding'])) return { text: textOf(req, rawBody, limitBytes) }
-  if (body instanceof Uint8Array || typeof body === 'string') return { text: textOf(req, body, limitBytes) }
+  if (isWhole(rawBody, req.headers['content-encoding'])) return whole(req, rawBody, limitBytes)
+  if (body instanceof Uint8Array || typeof body === 'string') return whole(req, body, limitBytes)
   if (!isAnnounced && (body === undefined || isEmptyObject(body))) return { text: '' }
 
   // Express 4's body middleware sets `{}` when it reads nothing, and sets `_body` on a request it has read. A short
@@ -47,17 +44,17 @@ function isWhole(rawBody: unknown, contentEncoding: string | undefined): rawBody
   return rawBody instanceof Uint8Array && rawBody.length > 0 && (!contentEncoding || isUtf8(rawBody))
 }
 
-function textOf(req: IncomingMessage, body: Uint8Array | string, limitBytes: number): string {
+function whole(req: IncomingMessage, body: Uint8Array | string, limitBytes: number): Body {
   if (typeof body !== 'string') {
     if (body.byteLength > limitBytes) throw tooLarge(limitBytes)
-    return decode(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
+    return { bytes: Buffer.from(body.buffer, body.byteOffset, body.byteLength) }
   }
   const size = Buffer.byteLength(body)
   if (size > limitBytes) throw tooLarge(limitBytes)
   // Parsers replace bytes that are not UTF-8 by U+FFFD, so the text becomes larger than the announced body.
   const announced = req.headers['content-encoding'] ? Number.NaN : Number(req.headers['content-length'])
   if (size > announced && body.includes('\ufffd')) throw notUtf8()
-  return withoutBom(body)
+  return { text: body }
 }
 
 /**

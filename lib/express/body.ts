@@ -3,8 +3,8 @@ import { promisify } from 'node:util'
 import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
-import { type Body, type BodyRequest, bodyReadBefore } from './body-read-before.js'
-import { decode, tooLarge, unreadable } from './body-text.js'
+import { type BodyRequest, bodyReadBefore } from './body-read-before.js'
+import { type Body, tooLarge, unreadable } from './envelopes.js'
 
 interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */
@@ -19,13 +19,11 @@ interface BodyOptions {
  * or `refuse` with the reason, once. It throws at once when the headers already show the reason. An error that `take`
  * throws goes to `refuse` too.
  *
- * The interface document does not state how deliveries are sent, so any content type (or none) is accepted as long as
- * the text is UTF-8. It also works behind the app's own body middleware: a body that this middleware has read comes from
- * the request, any other is read here. Express 4's `express.json()` sets `req.body = {}` on requests it does not read,
- * so a body counts as read only when the stream was read.
+ * Any content type is accepted, as long as the text is UTF-8. A body that the app's own middleware has read comes from the
+ * request, any other is read here; see docs/decisions/bodies-read-before.md.
  *
  * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
- * `body_timeout`, `body_incomplete`, `body_not_utf8` or `body_already_read`. Messages never hold the body.
+ * `body_timeout`, `body_incomplete` or `body_already_read`. Messages never contain the body.
  */
 export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) {
   const deadlines = createDeadlines(timeoutMs, clock)
@@ -40,10 +38,10 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     if (req.destroyed) throw incomplete()
     const decompress = decompressorFor(req.headers['content-encoding'])
     readBytes(req, refuse, (bytes) => {
-      if (decompress === undefined) take({ text: decode(bytes) })
+      if (decompress === undefined) take({ bytes })
       else {
         decompressed(decompress, bytes, limitBytes)
-          .then((plain) => take({ text: decode(plain) }))
+          .then((plain) => take({ bytes: plain }))
           .catch(refuse)
       }
     })

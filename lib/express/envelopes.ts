@@ -1,6 +1,9 @@
+import { isUtf8 } from 'node:buffer'
 import type { Envelope, Receipt } from '../base/envelope.js'
-import { MarketplaceError } from '../base/errors.js'
-import type { Body } from './body-read-before.js'
+import { type ErrorCode, MarketplaceError } from '../base/errors.js'
+
+/** The bytes or the text of a body, or the value that an earlier middleware parsed from it. */
+export type Body = { bytes: Buffer } | { text: string } | { parsed: unknown }
 
 /** The most envelopes in an array. A longer array is a single unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
@@ -9,11 +12,11 @@ const MAX_ENVELOPES = 1_000
  * The envelopes of a body, and `acknowledgement`, which makes the JSON of the 200 from their receipts:
  * `{ received, id }`, for an array also `ids`, and `issues` if there are any.
  *
- * Throws `body_not_json`; `acknowledgement` throws when a receipt is missing.
+ * Throws `body_not_utf8` or `body_not_json`; `acknowledgement` throws when a receipt is missing.
  */
 export function envelopesOf(body: Body) {
-  const text = 'text' in body ? body.text : undefined
-  const value = 'text' in body ? parse(body.text) : body.parsed
+  const text = 'parsed' in body ? undefined : textOf(body)
+  const value = 'parsed' in body ? body.parsed : parse(text as string)
   const isListed = Array.isArray(value) && value.length > 0 && value.length <= MAX_ENVELOPES
   const envelopes: Envelope[] = isListed ? value.map(asElement) : [{ value, text: text ?? null }]
 
@@ -27,12 +30,19 @@ export function envelopesOf(body: Body) {
   return { text, envelopes, acknowledgement }
 }
 
+/** The text of a body without a byte order mark. */
+function textOf(body: { bytes: Buffer } | { text: string }): string {
+  if ('bytes' in body && !isUtf8(body.bytes)) throw notUtf8()
+  const text = 'bytes' in body ? body.bytes.toString('utf8') : body.text
+  return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
+}
+
 function parse(text: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
     // The error has no cause, because the message of a SyntaxError quotes the body.
-    throw new MarketplaceError('body_not_json', 'Cannot read the body of the delivery: it is not JSON')
+    throw unreadable('body_not_json', 'it is not JSON')
   }
 }
 
@@ -49,4 +59,17 @@ function receiptsText(receipts: readonly Receipt[]): string {
   const ids = receipts.map(({ id }) => id)
   const issues = receipts.flatMap((receipt, i) => (receipt.issues ?? []).map((issue) => `[${i}] ${issue}`))
   return JSON.stringify({ received: true, id: ids[0], ids, ...(issues.length ? { issues } : {}) })
+}
+
+export function notUtf8(): MarketplaceError {
+  return unreadable('body_not_utf8', 'it is not valid UTF-8')
+}
+
+export function tooLarge(limitBytes: number): MarketplaceError {
+  return unreadable('body_too_large', `it is larger than ${limitBytes} bytes`)
+}
+
+/** The error for a body that cannot be read. `why` must not contain the body. */
+export function unreadable(code: ErrorCode, why: string, cause?: unknown): MarketplaceError {
+  return new MarketplaceError(code, `Cannot read the body of the delivery: ${why}`, { cause })
 }

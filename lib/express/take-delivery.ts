@@ -4,9 +4,9 @@ import { createDeadlines } from '../base/deadlines.js'
 import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { createBodyReader } from './body.js'
-import type { Body, BodyRequest } from './body-read-before.js'
+import type { BodyRequest } from './body-read-before.js'
 import { couldBeSecret } from './delivery-secret.js'
-import { envelopesOf } from './envelopes.js'
+import { type Body, envelopesOf } from './envelopes.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {

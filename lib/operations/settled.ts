@@ -1,5 +1,6 @@
 import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import { createListeners } from '../base/listeners.js'
 import { createRecheck } from '../base/waiting.js'
 import type { DueWork, Store, Topic } from '../store/port/store.js'
 
@@ -26,10 +27,7 @@ export function createIdle(options: {
   const { store, topics, areTopicsKnown, clock } = options
   let accepting = 0
   /** Ends the pause of each waiting caller, so that it looks again. */
-  const waiting = new Set<() => void>()
-  const progress = () => {
-    for (const end of waiting) end()
-  }
+  const { add: onProgress, call: progress } = createListeners<void>(() => {})
 
   function accepted() {
     accepting--
@@ -39,8 +37,7 @@ export function createIdle(options: {
   async function settled({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
     const until = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock, POLL_MS)
-    const unsubscribe = store.subscribe(recheck.end)
-    waiting.add(recheck.end)
+    const ends = [store.subscribe(recheck.end), onProgress(recheck.end)]
     try {
       for (;;) {
         // The pause begins before the look, so that progress during the look ends it.
@@ -53,8 +50,7 @@ export function createIdle(options: {
       }
     } finally {
       recheck.end()
-      unsubscribe()
-      waiting.delete(recheck.end)
+      for (const end of ends) end()
     }
   }
 

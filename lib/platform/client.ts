@@ -20,7 +20,7 @@ interface PlatformOptions {
   clock: Clock
 }
 
-interface ReadRequest {
+export interface ReadRequest {
   subscriptionUid: string
   businessUid: string
   signal?: AbortSignal | undefined

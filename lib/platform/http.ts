@@ -1,4 +1,4 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, HOUR, SECOND } from '../base/clock.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { orAborted, withDeadline } from '../base/waiting.js'
 import { untraced } from '../telemetry/spans.js'
@@ -114,6 +114,17 @@ export function platformUrl(base: string, path: string, query: Record<string, st
   url.pathname = url.pathname.replace(/\/+$/, '') + path
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   return url
+}
+
+/**
+ * A Retry-After header in ms from now, clamped to [1 s, 1 h]; undefined when it is missing or unreadable.
+ * Reads both forms of RFC 9110: seconds and an HTTP date.
+ */
+export function retryAfterMs(header: string | null | undefined, now: number): number | undefined {
+  if (!header) return undefined
+  const text = header.trim()
+  const ms = /^\d+$/.test(text) ? Number(text) * SECOND : Date.parse(text) - now
+  return Number.isNaN(ms) ? undefined : Math.min(HOUR, Math.max(SECOND, ms))
 }
 
 /** Counts decoded bytes: a small compressed reply can be huge. */

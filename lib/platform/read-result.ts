@@ -1,7 +1,6 @@
-import { retryAfterMs } from '../base/backoff.js'
 import type { ErrorCode } from '../base/errors.js'
 import { identifierOf, parseRecord, type SubscriptionRecord, updatedAtMs } from '../base/record.js'
-import { type HttpReply, isError, isObject } from './http.js'
+import { type HttpReply, isError, isObject, retryAfterMs } from './http.js'
 
 /** The result of reading a subscription. A value, not an exception, because the caller acts on each kind. */
 export type ReadResult =

@@ -60,7 +60,7 @@ export function createPostgresEngine(options: {
     isLocal: false,
     clock,
 
-    // A transaction too, because the settings hold only there.
+    // A read is a transaction too, because the settings hold only in one.
     read: (work) => write(work),
     write,
     writeAll: (writes) => {
@@ -70,7 +70,7 @@ export function createPostgresEngine(options: {
     holdWrites,
     async holdNames(trx, names) {
       const keys = names.map((name) => `${schema}/${name}`)
-      // Locked row by row, so in the order of the names.
+      // The locks are taken row by row, so in the order of the names.
       await sql`select pg_advisory_xact_lock(hashtextextended(name, 0))
         from unnest(${keys}::text[]) as name`.execute(trx)
     },

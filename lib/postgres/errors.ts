@@ -47,7 +47,7 @@ export function isTransient(error: unknown): boolean {
 /** The error for callers: without `detail`, `where` and similar fields, which repeat values of rows. None of the rest has a password. */
 export function explainPostgres(error: unknown): unknown {
   if (error instanceof MarketplaceError) return error
-  // By shape: in another realm, as under Jest, an error of Node is not an instance of this Error.
+  // The message is found by shape: in another realm, as under Jest, an error of Node is not an instance of this Error.
   const { message } = (error ?? {}) as { message?: unknown }
   const text = typeof message === 'string' && message !== '' ? message : 'the database does not answer'
   return Object.assign(new Error(text), { code: postgresCode(error) })

@@ -56,7 +56,7 @@ export function createListener(options: {
       if (!isReceived) return probeLost(connection)
       lostProbes = 0
       failures = 0
-      // Covers the messages that were sent before it listened.
+      // Messages may have been sent before the connection listened.
       ANYTHING.forEach(onHint)
       beat(connection)
     } catch {
@@ -98,7 +98,7 @@ export function createListener(options: {
     if (connection !== listening) return
     listening = undefined
     clock.clearTimeout(timer)
-    // Destroyed: behind a pooler another client would get the server's connection, still listening.
+    // The connection is destroyed: behind a pooler another client would get the server's, which still listens.
     connection?.release(true)
     if (state === 'on') timer = clock.setTimeout(listen, inMs)
   }

@@ -63,7 +63,7 @@ export async function migratePostgres(
     )
     if (alone !== 'true') return false
     if ((await versionOf(trx, schema)) === 0) {
-      // Without `if not exists`, which needs the right to create schemas even if the schema exists.
+      // `create schema if not exists` needs the right to create schemas even if the schema exists.
       const schemas = await sql`
         select from pg_catalog.pg_namespace where nspname = ${schema}`.execute(trx)
       if (schemas.length === 0) await sql`create schema ${sql.ref(schema)}`.execute(trx)
@@ -85,7 +85,7 @@ export function withoutRights(schema: string, role: string, cause?: unknown): Ma
 
 /** 0 before the first migration. */
 async function versionOf(db: Connection, schema: string): Promise<number> {
-  // Without `to_regclass`, which may miss a table that another process made just before this one got the lock.
+  // `to_regclass` is not used, because it may miss a table that another process made just before this one got the lock.
   const tables = await sql`
     select from pg_catalog.pg_class join pg_catalog.pg_namespace on pg_namespace.oid = relnamespace
     where nspname = ${schema} and relname = 'marketplace_schema'`.execute(db)
@@ -133,7 +133,7 @@ async function mayUseTables(db: Connection, schema: string): Promise<boolean> {
   return may === 'true'
 }
 
-// Named, because the schema may also contain tables of the app.
+// The tables are named, because the schema may also contain tables of the app.
 const TABLES = ['marketplace_schema', 'store_owner', 'subscriptions', 'journal', 'lanes', 'handlers']
 
 export function quoted(name: string): string {

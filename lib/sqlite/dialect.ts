@@ -9,10 +9,7 @@ export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): 
     compile: (query) => query.compile(placeholder),
     now: () => sql<number>`${time().now()}`,
     leaseNow: () => sql<number>`${time().ofLeases()}`,
-    rows(json, columns) {
-      const fields = Object.keys(columns).map((name) => sql`value ->> ${sql.lit(name)} as ${sql.ref(name)}`)
-      return sql`(select ${sql.join(fields)} from json_each(${json}))`
-    },
+    keys: (values) => sql`(select value as key from json_each(${JSON.stringify(values)}))`,
     isOneOf: (column, values) =>
       sql<boolean>`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`,
 

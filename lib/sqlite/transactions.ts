@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import type { Connection } from '../store/sql/sql.js'
 import { placeholder } from './dialect.js'
-import type { SqliteConnection } from './drivers.js'
+import { rollBack, type SqliteConnection } from './drivers.js'
 import { retryWhileBusy } from './errors.js'
 import type { Mutex } from './mutex.js'
 
@@ -38,14 +38,15 @@ export function createTransactions(options: TransactionsOptions) {
     const unlock = await mutex.lock()
     try {
       // The transaction is immediate: a deferred one that becomes a writer fails at once, whatever the timeout.
-      await run('begin immediate', await writable())
+      const current = await writable()
+      await run('begin immediate', current)
       try {
         const result = work(connection)
         const done = result instanceof Promise ? await result : result
         await commit()
         return done
       } catch (error) {
-        rollBack()
+        rollBack(current)
         throw error
       }
     } finally {
@@ -62,13 +63,6 @@ export function createTransactions(options: TransactionsOptions) {
     }
     await run('commit', current)
     afterCommit()
-  }
-
-  // After a full disk or an I/O error SQLite has rolled back by itself, so this fails.
-  function rollBack() {
-    try {
-      readable().exec('rollback')
-    } catch {}
   }
 
   async function run(statement: string, on: SqliteConnection) {

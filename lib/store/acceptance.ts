@@ -15,7 +15,11 @@ interface Accepted {
   requests: readonly Requested[]
 }
 
-/** Writes events and refresh requests durably. Concurrent calls share a transaction, a sync and the hints. */
+/**
+ * Writes events and refresh requests durably. Many calls share a transaction, a sync and the hints: while one batch is
+ * committed and synced, the next one collects. A batch is bounded in rows and bytes, so that no commit holds the event loop
+ * for long. What waits is bounded too; beyond that, calls are rejected at once.
+ */
 export function createAcceptance(options: {
   engine: Pick<Engine, 'writeAll' | 'mark' | 'durable' | 'isDataError'>
   ownership: Pick<Ownership, 'check'>
@@ -23,72 +27,17 @@ export function createAcceptance(options: {
   journal: Pick<Journal, 'insert'>
   health: Pick<WriteHealth, 'watch'>
   announce(hint: Hint): void
-}) {
-  const { engine, ownership, request, journal, health, announce } = options
-
-  const { submit, settled } = createGroupCommit<Accepted>({
-    isDataError: (error) => engine.isDataError((error as MarketplaceError).cause),
-    sizeOf({ events }) {
-      let bytes = 0
-      for (const { payload } of events) bytes += Buffer.byteLength(payload)
-      return { rows: Math.max(1, events.length), bytes }
-    },
-    async commit(batch) {
-      try {
-        await health.watch(() => commit(batch))
-      } catch (error) {
-        throw asStoreError(error, 'Cannot use the store')
-      }
-    },
-  })
-
-  async function commit(batch: readonly Accepted[]) {
-    const events: NewEvent[] = []
-    const requests: Requested[] = []
-    const businesses = new Set<string>()
-    for (const call of batch) {
-      events.push(...call.events)
-      requests.push(...call.requests)
-      for (const { request } of call.requests) businesses.add(request.businessUid)
-    }
-    await ownership.check()
-    const mark = engine.mark()
-    // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
-    await engine.writeAll([...request(requests), ...journal.insert(events)])
-    // Others may see the commit before it is durable. Only the reply must wait.
-    await engine.durable(mark)
-    for (const businessUid of businesses) announce({ kind: 'requested', businessUid })
-    if (events.length > 0) announce({ kind: 'journal' })
-  }
-
-  return {
-    /** Resolves when the call is on disk. Rejects with a `MarketplaceError`. */
-    accept: submit,
-    /** Resolves when every call before is on disk or has failed. */
-    settled,
-  }
-}
-
-/**
- * Many callers share a commit: while one batch is committed and synced, the next one collects. A batch is bounded in rows
- * and bytes, so that no commit holds the event loop for long. The waiting items are bounded too; beyond that, callers are
- * rejected at once.
- */
-export function createGroupCommit<Item>(options: {
-  commit(batch: readonly Item[]): Promise<void>
-  /** Whether the data of a single item may have caused this error. */
-  isDataError(error: unknown): boolean
-  sizeOf(item: Item): Size
-  /** The largest batch. A single item may be larger. */
+  /** The largest batch. A single call may be larger. */
   maxBatch?: Size
-  /** The most that waits. Items beyond it are rejected with `store_unavailable`. */
+  /** The most that waits. Calls beyond it are rejected with `store_unavailable`. */
   maxWaiting?: Size
 }) {
-  const { commit, isDataError, sizeOf, maxBatch = BATCH, maxWaiting = WAITING } = options
+  const { engine, ownership, request, journal, health, announce } = options
+  const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
 
-  const batches = createBatches<Sized<Item>, void>({
-    /** In the order of arrival: the first item that does not fit ends the batch. */
+  const batches = createBatches<Sized, void>({
+    /** In the order of arrival: the first call that does not fit ends the batch. */
     take() {
       const batch: Size = { rows: 0, bytes: 0 }
       let isFull = false
@@ -101,17 +50,35 @@ export function createGroupCommit<Item>(options: {
       }
     },
     async write(batch) {
-      await commit(batch.map(({ item }) => item))
+      try {
+        await health.watch(() => commit(batch))
+      } catch (error) {
+        throw asStoreError(error, 'Cannot use the store')
+      }
       return []
     },
-    split: isDataError,
+    split: (error) => engine.isDataError((error as MarketplaceError).cause),
   })
 
+  async function commit(batch: readonly Accepted[]) {
+    const events = batch.flatMap((call) => call.events)
+    const requests = batch.flatMap((call) => call.requests)
+    const businesses = new Set(requests.map(({ request }) => request.businessUid))
+    await ownership.check()
+    const mark = engine.mark()
+    // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
+    await engine.writeAll([...request(requests), ...journal.insert(events)])
+    // Others may see the commit before it is durable. Only the reply must wait.
+    await engine.durable(mark)
+    for (const businessUid of businesses) announce({ kind: 'requested', businessUid })
+    if (events.length > 0) announce({ kind: 'journal' })
+  }
+
   return {
-    /** Resolves when the item is committed. */
-    async submit(item: Item): Promise<void> {
-      const size = sizeOf(item)
-      // A lone item may be of any size.
+    /** Resolves when the call is on disk. Rejects with a `MarketplaceError`. */
+    async accept(call: Accepted): Promise<void> {
+      const size = sizeOf(call)
+      // A lone call may be of any size.
       if (waiting.rows > 0 && isBeyond(waiting, size, maxWaiting)) {
         throw new MarketplaceError(
           'store_unavailable',
@@ -119,10 +86,10 @@ export function createGroupCommit<Item>(options: {
         )
       }
       add(waiting, size)
-      return batches.add({ item, size })
+      return batches.add({ ...call, size })
     },
 
-    /** Resolves when no item waits and none is being committed. */
+    /** Resolves when no call waits and none is being committed. */
     settled: batches.settled,
   }
 }
@@ -132,14 +99,19 @@ export interface Size {
   bytes: number
 }
 
-interface Sized<Item> {
-  item: Item
+interface Sized extends Accepted {
   size: Size
 }
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
+
+function sizeOf({ events }: Accepted): Size {
+  let bytes = 0
+  for (const { payload } of events) bytes += Buffer.byteLength(payload)
+  return { rows: Math.max(1, events.length), bytes }
+}
 
 function add(total: Size, more: Size): void {
   total.rows += more.rows

@@ -12,7 +12,7 @@ export function requireStorable(row: {
   readonly subscriptionUid?: string | null
   readonly purchasableUid?: string | null
 }) {
-  // Spelled out, for this runs for every delivery: a loop over the names is 3 × slower.
+  // The names are spelled out, because this runs for every delivery: a loop over them is 3 × slower.
   refuse('id', row.id)
   refuse('key', row.key)
   refuse('businessUid', row.businessUid)

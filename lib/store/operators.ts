@@ -76,8 +76,7 @@ export function createObservation(
 
   /**
    * Counts a window of the entries before an id; ids are made in the order of time. The plan on both engines is a range of
-   * the index of the ids (`id < ?`, backward), with a fetch of each row. An index by name, secret and time would be
-   * quicker, but every delivery would pay for it, and on PostgreSQL every change of a status too.
+   * the index of the ids, backward. See docs/decisions/counts-read-an-index.md.
    */
   function arrivalsBefore(id: string | undefined, window: number): Sql<ArrivalRow> {
     return sql<ArrivalRow>`

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { MarketplaceError, messageOf } from '../base/errors.js'
+import { MarketplaceError, thrownText } from '../base/errors.js'
 import { messageFor, type WarningCode, warn } from '../base/warnings.js'
 import { createLog, createLogLines, type LogFields, type Logger, type LogLevel } from './logger.js'
 import { createMetrics } from './metrics.js'
@@ -27,13 +27,7 @@ export function createTelemetry({
   const count = quiet(metrics.count)
   const remember = quiet(spans.remember)
 
-  function isTracing(): boolean {
-    try {
-      return spans.isOn()
-    } catch {
-      return false
-    }
-  }
+  const isTracing = orFalse(spans.isOn)
 
   return {
     log,
@@ -43,13 +37,7 @@ export function createTelemetry({
     gauges: quiet(metrics.gauges),
     isTracing,
     /** Whether an SDK takes metrics, so that costly measurements can be left out without one. */
-    isMeasuring(): boolean {
-      try {
-        return metrics.isOn()
-      } catch {
-        return false
-      }
-    },
+    isMeasuring: orFalse(metrics.isOn),
     /** See `createSpans`. If the SDK fails before `call` has begun, `call` runs without a span. */
     span<T>(...[name, options, call]: Parameters<typeof spans.run<T>>): Promise<T> {
       if (!isTracing()) return call()
@@ -74,7 +62,7 @@ export function createTelemetry({
     failure(area: string, error: unknown) {
       const code = error instanceof MarketplaceError ? error.code : 'unexpected'
       count('failures', { area, code })
-      log(area, code, `${nameOf(error)}: ${messageOf(error)}`, 'error')
+      log(area, code, thrownText(error, 1_000), 'error')
     },
 
     /** A process warning for the developer, also without `DEBUG`; once per code and class. */
@@ -108,10 +96,13 @@ function quiet<Arguments extends unknown[]>(call: (...given: Arguments) => void)
   }
 }
 
-function nameOf(error: unknown): string {
-  try {
-    return String((error as { name?: unknown } | null)?.name ?? 'not an Error')
-  } catch {
-    return 'not an Error'
+/** The result of a question to the SDK; false if the SDK fails. */
+function orFalse(question: () => boolean) {
+  return (): boolean => {
+    try {
+      return question()
+    } catch {
+      return false
+    }
   }
 }

@@ -108,7 +108,7 @@ describe('G20 the statements of the queue visit few rows, with any number of unh
     },
   )
 
-  it('settling on SQLite reads its batch once, not once for each entry', async () => {
+  it('settling on SQLite finds each entry by its id', async () => {
     const { store, queriesOf } = await openStoreWithSql('sqlite::memory:')
     await handling(store, EVERY_TOPIC)
     await store.accept([eventOf('s1', { key: 'due' })])
@@ -118,10 +118,8 @@ describe('G20 the statements of the queue visit few rows, with any number of unh
     const settling = queries.find(({ text }) => /^\s*update journal/.test(text))
     if (!settling) throw new Error('nothing was settled')
     const plan = await planOfSqlite(settling)
-    const steps = plan.map(({ detail }) => detail).filter((step) => /^(SCAN|SEARCH)/.test(step))
-    expect(steps.slice(0, 2)).toMatchObject(
-      [/^SCAN json_each/, /^SEARCH journal USING .*\(id=\?\)/].map((each) => expect.stringMatching(each)),
-    )
+    const ofJournal = plan.map(({ detail }) => detail).filter((step) => /^(SCAN|SEARCH) journal/.test(step))
+    expect(ofJournal).toEqual([expect.stringMatching(/^SEARCH journal USING .*\(id=\?\)/)])
   })
 
   it('subscriptions for people, and those to erase, are found by an index on SQLite', async () => {

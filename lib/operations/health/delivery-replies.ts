@@ -28,14 +28,8 @@ interface Reply {
 }
 
 /**
- * Judges what the senders of deliveries got. Most of the last ones refused is a problem, with a code for each kind of
- * refusal. It ends when most of the last five and the last two are accepted, so it does not come and go while every other
- * one is refused. A store that refused some has recovered when the last two were accepted. An instance whose store has
- * recovered is ready for them at once: it gets none before.
- *
- * Anybody can send a wrong secret, so these count only in requests that look like deliveries, with an address as long
- * as one with a secret, and only while no delivery
- * with a right secret arrives.
+ * Judges what the senders of deliveries got. It is a problem when most of the last ones were refused, with a code for each
+ * kind of refusal; see docs/decisions/judging-replies.md.
  */
 export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
   /** To requests with a right secret, oldest first. */

@@ -1,46 +1,39 @@
 import { nextTurn } from '../../base/waiting.js'
-import type {
-  EntryFilter,
-  JournalEntry,
-  Store,
-  StoredSubscription,
-  SubscriptionFilter,
-} from '../../store/port/store.js'
+import type { EntryFilter, Store, SubscriptionFilter } from '../../store/port/store.js'
 
-/** The journal entries that match the filter, in pages, newest first. The event loop has a turn between two pages. */
-export async function* entryPages(
+/** The journal entries that match the filter, in pages, newest first. */
+export function entryPages(
   store: Pick<Store, 'listEntries'>,
   filter: Omit<EntryFilter, 'before' | 'limit'>,
-  pageSize: number,
-): AsyncGenerator<JournalEntry[], void> {
-  for (let before: string | undefined; ; ) {
-    const page = await store.listEntries({
-      ...filter,
-      limit: pageSize,
-      ...(before === undefined ? {} : { before }),
-    })
-    yield page
-    before = page.at(-1)?.id
-    if (page.length < pageSize) return
-    await nextTurn()
-  }
+  limit: number,
+) {
+  const list = (before: string | undefined) =>
+    store.listEntries({ ...filter, limit, ...(before === undefined ? {} : { before }) })
+  return pages(list, ({ id }) => id, limit)
 }
 
 /** The subscriptions that match the filter, in pages, in the order of their uids. `after` is where the first page begins. */
-export async function* subscriptionPages(
+export function subscriptionPages(
   store: Pick<Store, 'listSubscriptions'>,
-  filter: Omit<SubscriptionFilter, 'limit'>,
-  pageSize: number,
-): AsyncGenerator<StoredSubscription[], void> {
-  for (let after = filter.after; ; ) {
-    const page = await store.listSubscriptions({
-      ...filter,
-      limit: pageSize,
-      ...(after === undefined ? {} : { after }),
-    })
+  { after: first, ...filter }: Omit<SubscriptionFilter, 'limit'>,
+  limit: number,
+) {
+  const list = (after = first) =>
+    store.listSubscriptions({ ...filter, limit, ...(after === undefined ? {} : { after }) })
+  return pages(list, ({ subscriptionUid }) => subscriptionUid, limit)
+}
+
+/** Each page begins after the last row of the page before. The event loop has a turn between two pages. */
+async function* pages<Row>(
+  list: (after: string | undefined) => Promise<Row[]>,
+  placeOf: (row: Row) => string,
+  limit: number,
+): AsyncGenerator<Row[], void> {
+  for (let after: string | undefined; ; await nextTurn()) {
+    const page = await list(after)
     yield page
-    after = page.at(-1)?.subscriptionUid
-    if (page.length < pageSize) return
-    await nextTurn()
+    const last = page.at(-1)
+    if (last === undefined || page.length < limit) return
+    after = placeOf(last)
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import type { SqliteConnection, SqliteLibrary } from '../drivers.js'
+import { inTransaction, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
 import { type StoreTime, startTime } from '../time.js'
 
 /**
@@ -18,22 +18,17 @@ export function connect(library: SqliteLibrary, path: string): SqliteConnection 
     }
     opened.exec('pragma temp_store = memory')
     opened.exec('pragma trusted_schema = off')
-    opened.exec('begin immediate')
-    opened.exec('create table if not exists marketplace_schema (version integer not null)')
-    opened.exec(
-      'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
-    )
-    opened.exec(
-      'create table if not exists marketplace_dates (boot text not null, dates integer not null, wall integer not null, behind integer not null)',
-    )
-    opened.exec('commit')
+    inTransaction(opened, () => {
+      opened.exec('create table if not exists marketplace_schema (version integer not null)')
+      opened.exec(
+        'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
+      )
+      opened.exec(
+        'create table if not exists marketplace_dates (boot text not null, dates integer not null, wall integer not null, behind integer not null)',
+      )
+    })
     return opened
   } catch (error) {
-    try {
-      opened.exec('rollback')
-    } catch {
-      // There was no transaction, or SQLite has rolled it back by itself.
-    }
     opened.close()
     throw error
   }
@@ -41,15 +36,5 @@ export function connect(library: SqliteLibrary, path: string): SqliteConnection 
 
 /** Starts the store's time in a transaction of its own. */
 export function readTime(connection: SqliteConnection, clock: Clock): StoreTime {
-  connection.exec('begin immediate')
-  try {
-    const time = startTime(connection, clock)
-    connection.exec('commit')
-    return time
-  } catch (error) {
-    try {
-      connection.exec('rollback')
-    } catch {}
-    throw error
-  }
+  return inTransaction(connection, () => startTime(connection, clock))
 }

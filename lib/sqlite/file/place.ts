@@ -67,14 +67,8 @@ export function rememberPlace(
 }
 
 /**
- * Compares the content of the files with what SQLite keeps true at every moment, whatever other processes do:
- *
- * - The database file begins with a header, in WAL mode. The package's own backups are not in WAL mode.
- * - It becomes shorter only when the database does, by `VACUUM`.
- * - The WAL has all frames that its index counts, and begins with the salts that the index names. Whoever shortens it first
- *   sets that count to 0. A commit after it was emptied makes it as long as before, but not its beginning.
- *
- * A copy of a database in WAL mode over this one, as long as this one or longer, is not noticed.
+ * Compares the content of the files with what SQLite keeps true at every moment; see
+ * docs/decisions/sqlite-file-at-its-path.md.
  */
 function watchContent(
   wal: string,

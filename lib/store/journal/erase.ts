@@ -42,7 +42,7 @@ export function createErase(
       )} returning key, status`.execute(trx)
     const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
     await lanes.advance(trx, [...pending], 'free')
-    // Taken back, not free: handlers may still be running, and two entries of a lane are never handled at once.
+    // The lanes are taken back, not freed: handlers may still be running, and two entries of a lane are never handled at once.
     await lanes.takeBack(trx, [...pending])
     return found.length
   }

@@ -88,7 +88,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       if (!found || found.kind === 'action') return false
       const { key, topic } = found
       await run(engine, trx, lanes.enter([{ key, topic }]))
-      // Read again, now that the locked lane prevents its end.
+      // The entry is read again, now that the locked lane prevents its end.
       const entry = await find()
       if (!entry) {
         await lanes.advance(trx, [key], 'free')

@@ -100,7 +100,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       order by key ${engine.forUpdate}`.execute(trx)
     if (free.length === 0) return { rows: 0, dead: [] }
     const freeKeys = new Set(free.map(({ key }) => key))
-    // Read again, now that the locked lanes prevent a claim, a finish and a replay.
+    // The entries are read again, now that the locked lanes prevent a claim, a finish and a replay.
     const rows = await sql<{ id: string; topic: Topic }>`
       select id, topic from journal where ${engine.isOneOf(
         'id',

@@ -4,7 +4,7 @@ import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { StoreTime } from '../sql/store-time.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, type EntryRow, headsOf, isDue, keysIn, topicsOf } from './heads.js'
+import { asEntry, type EntryRow, headsOf, isDue, topicsOf } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -35,7 +35,7 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
       (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
         select key, due_at from lanes
         where topic = ${topic} and ${isDue(engine)} and ${IS_UNSUSPECTED}
-          and key not in ${keysIn(engine, exceptKeys)}
+          and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       )`,
     )

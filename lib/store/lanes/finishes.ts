@@ -3,61 +3,63 @@ import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
+import { prepare, run } from '../sql/writes.js'
 import type { Lanes } from './lanes.js'
 
 /**
  * Writes the results of the lanes whose lease is held, and ends these leases, unless they are to be kept. Returns
  * the keys of these lanes.
  */
-export async function finishLanes(
-  { engine, lanes }: { engine: Engine; lanes: Pick<Lanes, 'advance'> },
-  trx: Connection,
-  finishes: readonly LaneFinish[],
-): Promise<string[]> {
-  if (finishes.length === 0) return []
-  const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
-  const locked = await sql<Pick<LanesTable, 'key' | 'lease_token' | 'lapses'>>`
+export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
+  // The join alone finds the rows. With `id in (…)` beside it SQLite would walk the whole batch for each id of the list.
+  const write = prepare(
+    engine,
+    COLUMNS,
+    ({ table }) => sql`
+      update journal set
+        status = finished.status, attempts = finished.attempt, error = finished.error,
+        due_at = finished.now + finished.in_ms,
+        settled_at = finished.now
+      from ${table} as finished
+      where journal.id = finished.id and journal.key = finished.key`,
+  )
+
+  return async function finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
+    if (finishes.length === 0) return []
+    const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
+    const locked = await sql<Pick<LanesTable, 'key' | 'lease_token' | 'lapses'>>`
     select key, lease_token, lapses from lanes
     where ${engine.isOneOf('key', [...tokens.keys()])} order by key ${engine.forUpdate}`.execute(trx)
-  const held = locked.filter(({ key, lease_token: token }) => token !== null && token === tokens.get(key))
-  const keys = new Set(held.map(({ key }) => key))
-  const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-  await writeResults(engine, trx, ours)
-  // Not in the statement that locked the lanes: a new one sees the entries accepted while that one waited.
-  const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
-  const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
-  const triedKeys = [...ended].filter((id) => tried.has(id))
-  const untriedKeys = [...ended].filter((id) => !tried.has(id))
-  await lanes.advance(trx, triedKeys, 'all')
-  await lanes.advance(trx, untriedKeys, 'untried')
-  const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
-  const lapsed = stillLeased.map(({ key }) => key)
-  if (lapsed.length > 0)
-    await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
-  return [...keys]
+    const held = locked.filter(({ key, lease_token: token }) => token !== null && token === tokens.get(key))
+    const keys = new Set(held.map(({ key }) => key))
+    const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
+    const results = ours.flatMap(resultsOf)
+    if (results.length > 0) await run(engine, trx, write(results))
+    // A new statement sees the entries that were accepted while the one before waited for its locks.
+    const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
+    const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
+    const triedKeys = [...ended].filter((id) => tried.has(id))
+    const untriedKeys = [...ended].filter((id) => !tried.has(id))
+    await lanes.advance(trx, triedKeys, 'all')
+    await lanes.advance(trx, untriedKeys, 'untried')
+    const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
+    const lapsed = stillLeased.map(({ key }) => key)
+    if (lapsed.length > 0)
+      await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
+    return [...keys]
+  }
 }
 
-/** Writes the results of entries, for lanes whose lease the caller holds and has locked. */
-async function writeResults(engine: Engine, trx: Connection, finishes: readonly LaneFinish[]) {
-  const rows = finishes.flatMap(({ id: key, results }) =>
-    results.map(({ id, attempt, result }) => ({
-      key,
-      id,
-      attempt,
-      status: result.kind === 'retry' ? 'pending' : result.kind,
-      in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
-      error: result.kind === 'done' ? null : storable(result.error),
-    })),
-  )
-  if (rows.length === 0) return
-  // The join alone finds the rows. With `id in (…)` beside it SQLite walks the whole batch for each id of the list.
-  await sql`
-    update journal set
-      status = finished.status, attempts = finished.attempt, error = finished.error,
-      due_at = ${engine.now()} + finished.in_ms,
-      settled_at = ${engine.now()}
-    from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
-    where journal.id = finished.id and journal.key = finished.key`.execute(trx)
+/** The results of a lane as rows. */
+function resultsOf({ id: key, results }: LaneFinish) {
+  return results.map(({ id, attempt, result }) => ({
+    key,
+    id,
+    attempt,
+    status: result.kind === 'retry' ? 'pending' : result.kind,
+    in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
+    error: result.kind === 'done' ? null : storable(result.error),
+  }))
 }
 
 const COLUMNS = {

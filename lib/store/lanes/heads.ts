@@ -18,7 +18,7 @@ export async function headsOf(
   keys: readonly string[],
   count: number,
 ): Promise<Map<string, EntryRow[]>> {
-  const heads = (engine.hasLateral ? headsByLateral : headsByIndex)(engine, keysIn(engine, keys), count)
+  const heads = (engine.hasLateral ? headsByLateral : headsByIndex)(engine, engine.keys(keys), count)
   const rows = await heads.execute(trx)
   const byKey = new Map<string, EntryRow[]>(keys.map((key) => [key, []]))
   for (const row of rows.sort((a, b) => a.seq - b.seq)) byKey.get(row.key)?.push(row)
@@ -90,11 +90,6 @@ export function isDue(engine: Times): Sql {
 }
 
 type Times = Pick<Engine, 'now' | 'leaseNow' | 'isLocal'>
-
-/** Keys as a sub-select of one column. */
-export function keysIn(engine: Pick<Engine, 'rows'>, keys: readonly string[]) {
-  return sql`(select key from ${engine.rows(JSON.stringify(keys.map((key) => ({ key }))), { key: 'text' })} as keys)`
-}
 
 /** A row of the journal, and the store's time when the row was read. */
 export type EntryRow = JournalTable & { now: number }

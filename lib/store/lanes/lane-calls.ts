@@ -6,7 +6,7 @@ import type { Hint, LaneClaim, Store } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { StoreTime } from '../sql/store-time.js'
 import { createLaneClaims, handedOut } from './claims.js'
-import { finishLanes } from './finishes.js'
+import { createLaneFinishes } from './finishes.js'
 import { headsOf } from './heads.js'
 import type { Lanes } from './lanes.js'
 
@@ -24,8 +24,8 @@ export function createLaneCalls(options: {
   const { engine, transactions, isClosed, lanes, topics, suspects, offsetOf, announce } = options
   const { write, whileOpen } = transactions
   const laneClaims = createLaneClaims(engine, lanes, offsetOf)
-  const finish: Store['finishLanes'] = (finishes) =>
-    write((trx) => finishLanes({ engine, lanes }, trx, finishes))
+  const finishLanes = createLaneFinishes(engine, lanes)
+  const finish: Store['finishLanes'] = (finishes) => write((trx) => finishLanes(trx, finishes))
   /** Claims whose sync failed. */
   let unbegun: readonly LaneClaim[] = []
 

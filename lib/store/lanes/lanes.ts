@@ -85,7 +85,7 @@ export function createLanes(engine: Engine) {
     ) {
       await advance(trx, [key], 'free')
       if (!wasPending) return
-      // It may have been handed out, so its handlers may be running.
+      // The entry may have been handed out, so its handlers may be running.
       const rows = await sql`
         select 1 from journal where key = ${key} and ${isPending(engine)} and seq < ${seq}
         order by seq limit 1 offset ${MAX_HANDED_OUT - 1}`.execute(trx)

@@ -1,5 +1,4 @@
 import { MINUTE } from '../../base/clock.js'
-import { keysIn } from '../lanes/heads.js'
 import {
   type ClaimSuspectLane,
   EVERY_EVENT,
@@ -51,7 +50,7 @@ export function createSuspects(engine: Engine) {
 
   /** A condition of the lanes that the caller may lease. It uses no index: suspects are few, due lanes may be many. */
   const lanesOf = ({ topics, exceptKeys }: Pick<ClaimSuspectLane, 'topics' | 'exceptKeys'>) =>
-    sql`${isAmong(topics)} and key not in ${keysIn(engine, exceptKeys)}`
+    sql`${isAmong(topics)} and key not in ${engine.keys(exceptKeys)}`
 
   return {
     lanesOf,
@@ -77,7 +76,7 @@ export function createSuspects(engine: Engine) {
       among: Sql = ANY,
     ): Promise<Begun | undefined> {
       const { table, id, dueAt } = LEASED[kind]
-      // From the time of leases to that of dates.
+      // The end of a lease is in the time of leases, a due time in that of dates.
       await sql`
         update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${now()} - ${leaseNow()}) where ${id} in (
           select ${id} from ${table} where ${hasRunOut(kind)} order by ${id} ${engine.skipLocked}

@@ -229,7 +229,7 @@ export const businessKey = (businessUid: string): string => `business:${business
  * @example changesKey('business-1') // changes:business-1
  */
 export const changesKey = (businessUid: string): string => `changes:${businessUid}`
-/** So few, that the count changes within a few events when a registration was lost or is put right. */
+/** The changes that are judged. They are few, so that a registration that was lost or is put right shows within a few events. */
 export const JUDGED_CHANGES = 10
 
 /** An item that began alone this often and never ended is taken for the cause that ends the process. */

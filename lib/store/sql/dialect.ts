@@ -7,8 +7,8 @@ export interface Dialect {
   now(): Sql<number>
   /** The engine's time of leases. On PostgreSQL it is the same time. */
   leaseNow(): Sql<number>
-  /** `json`, an array of objects, as a table with these columns: one statement for a batch of any size. */
-  rows(json: string, columns: Columns): Sql
+  /** A table with one column `key`, in brackets: one statement for a batch of any size. */
+  keys(values: readonly string[]): Sql
   /** Whether a column has one of these values, as a condition that uses the column's index. */
   isOneOf(column: string, values: readonly string[]): Sql<boolean>
 

@@ -168,7 +168,7 @@ async function inBatches(
 /** Rows of one statement. On PostgreSQL a statement may take 5 s. */
 const BATCH = 1_000
 
-/** What the reads after the migration find is no sign that events do not come. */
+/** The cause of the reads after the migration: what they find is no sign that events do not come. */
 const IMPORT = sql.lit(CAUSES.indexOf('import'))
 
 /** An early SQLite database counted no WALs. The table is made before the migrations. */

@@ -64,10 +64,8 @@ function tables(engine: Dialect): Sql[] {
       where candidate_business_uid is not null`,
     // A claim reads this index from the start of a class and stops soon: rows given up or not yet due cost nothing.
     sql`create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null`,
-    // For health: the age of the oldest request without an answer decides (`requests_overdue`). Both numbers are a range of
-    // this index (plan: "SEARCH subscriptions USING INDEX subscriptions_owed (owed_since>?)"). In subscriptions_due the
-    // same rows stand among a million reconciles in another order, so a bounded scan of it can miss the oldest. Accepting
-    // in turns with and without this index, SQLite, 50,000 subscriptions: 112 and 110, 117 and 113 µs of CPU, spread 99–144.
+    // For health: the number of requests without an answer and the age of the oldest, which subscriptions_due does not have
+    // in order. See docs/decisions/counts-read-an-index.md.
     sql`create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null`,
     // For health, and before a subscription ends: those that the platform shows, and those that it no longer does.
     sql`create index subscriptions_served on subscriptions (read_at)

@@ -2,6 +2,7 @@ import { nextTurn } from '../../base/waiting.js'
 import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgency } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { prepare, run } from '../sql/writes.js'
 import type { Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
@@ -159,7 +160,7 @@ async function dueRowsOf(engine: Engine, trx: Connection, urgencies: readonly Ur
   if (urgencies.includes(URGENCY.eventOfUnread))
     classes.push(dueReads(engine, URGENCY.eventOfUnread, size, 1))
   if (classes.length === 0) return []
-  const parts = classes.map((rows, i) => sql`select * from (${rows}) as ${sql.ref(`part_${i}`)}`)
+  const parts = classes.map((rows, i) => sql`select * from (${rows}) as ${sql.ref(`class_${i}`)}`)
   return sql<DueRow>`${sql.join(parts, ' union all ')}`.execute(trx)
 }
 
@@ -185,27 +186,31 @@ const PUT_OFF_STEP_MS = 20
 /** Puts off due rows of busy businesses, so that the rows behind them come first. */
 function createPutOff(engine: Engine) {
   const { clock } = engine
+  const delay = prepare(
+    engine,
+    { uid: 'text', ms: 'integer' },
+    ({ table }) => sql`
+      update subscriptions set refresh_at = late.now + late.ms
+      from ${table} as late
+      where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= late.now
+      returning subscription_uid`,
+  )
   /** The monotonic time until which the rows of a business have been put off. */
   const putOffUntil = new Map<string, number>()
 
   /** Puts off one batch. False when it finds none. */
   return async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
-    const rows = await sql<DueRow>`${dueReads(engine, urgency, PUT_OFF_AT_ONCE + busy.size)}`.execute(trx)
-    const late = rows.filter(({ business }) => busy.has(business))
+    const due = await sql<DueRow>`${dueReads(engine, urgency, PUT_OFF_AT_ONCE + busy.size)}`.execute(trx)
+    const late = due.filter(({ business }) => busy.has(business))
     if (late.length === 0) return false
     const now = clock.monotonic()
     for (const [business, until] of putOffUntil) if (until < now) putOffUntil.delete(business)
-    const json = late.map(({ uid, business }) => {
+    const rows = late.map(({ uid, business }) => {
       const until = Math.max(putOffUntil.get(business) ?? 0, now) + PUT_OFF_STEP_MS
       putOffUntil.set(business, until)
       return { uid, ms: Math.ceil(until - now) }
     })
-    const put = await sql`
-      update subscriptions set refresh_at = ${engine.now()} + late.ms
-      from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
-      where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= ${engine.now()}
-      returning subscription_uid`.execute(trx)
-    return put.length > 0
+    return (await run(engine, trx, delay(rows))).length > 0
   }
 }
 

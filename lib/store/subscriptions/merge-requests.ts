@@ -77,7 +77,9 @@ export const BUSINESS_COLUMNS = {
 
 /**
  * The requests of a batch, merged into one row for each subscription or business, since a statement may change a row
- * only once. `wall`: the time by the wall clock of this process, which the platform's may precede or follow. Sorted, so that two transactions lock the same rows in the same order.
+ * only once. The rows are sorted, so that two transactions lock the same ones in the same order.
+ *
+ * @param wall the time by the wall clock of this process
  */
 export function mergeRequests(requests: readonly Requested[], wall: number) {
   const named = new Map<string, NamedRow>()

@@ -7,7 +7,7 @@ import { type Connection, type Sql, sql } from '../sql/sql.js'
 const TOGETHER_MS = 10 * MINUTE
 /** Regular reads find an outage one business after the other, the last one about a day later. */
 const LATELY_MS = DAY
-/** Those that ended without an event so long ago are read again when another one comes back. */
+/** Subscriptions that ended without an event are read again, for this long, when another one comes back. */
 const ENDED_MS = 4 * DAY
 /** How many of those that were not read are counted. */
 const UNREAD_COUNTED = 20
@@ -29,7 +29,7 @@ const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
 const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
 /** The platform has not shown it, and that is not a definite no yet. */
 const UNDECIDED = sql`${NEVER_READ} and failure is not null and verifying = 1`
-/** No event said anything. */
+/** No event has announced an end or an update. */
 const SILENT = sql`update_at is null and end_at is null and uninstalled_at is null`
 
 /**
@@ -165,7 +165,7 @@ type Counts = Record<
   number
 > & { steady: 0 | 1 | null }
 
-/** Sorted as the index has them. */
+/** The values of `gone`, in the order of the index. */
 const GONE = ['ended', 'missing', 'revoked']
 
 function some(rows: Sql): Sql {

@@ -76,12 +76,8 @@ export function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
 }
 
 /**
- * The subscriptions of businesses that a decision takes into account, and their installs and uninstalls. Forged ones
- * beyond that are not worth a read, and would hold up the event loop.
- *
- * Installs and uninstalls that the platform dates are compared by their dates, since the clocks of two processes may
- * differ. One without a date is newer than all that arrived before it, and than dates before its arrival. A time that is
- * still to come was written while a wall clock was ahead, so it is no reason to ignore a later one.
+ * The subscriptions of businesses that a decision takes into account, and their newest install or uninstall: by the date of
+ * the platform, or else by its arrival. See docs/decisions/installs-by-their-date.md.
  */
 export function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
   const isLast = sql`given.installed is not null and (given.arrived is not null or (

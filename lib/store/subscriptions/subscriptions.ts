@@ -34,23 +34,12 @@ export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
       order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`),
   )
 
-  /** The subscriptions of each of these businesses, oldest first. */
-  async function ofBusinesses(db: Connection, businessUids: readonly string[]) {
-    const byUid = new Map<string, TimedRow[]>(businessUids.map((uid) => [uid, []]))
-    if (byUid.size === 0) return new Map<string, Subscription[]>()
-    const businesses = [...byUid.keys()].map((business) => ({ business }))
-    const rows = await run<TimedRow>(engine, db, rowsOf(businesses))
-    for (const row of rows) byUid.get(row.business_uid)?.push(row)
-    return new Map([...byUid].map(([uid, found]) => [uid, sorted(found).map(asSubscription)]))
-  }
-
   return {
     asStored,
-    ofBusinesses,
 
-    async ofBusiness(db: Connection, businessUid: string): Promise<Subscription[]> {
-      const found = await ofBusinesses(db, [businessUid])
-      return found.get(businessUid) ?? []
+    /** The subscriptions of a business, oldest first. */
+    async ofBusiness(db: Connection, business: string): Promise<Subscription[]> {
+      return sorted(await run<TimedRow>(engine, db, rowsOf([{ business }]))).map(asSubscription)
     },
 
     async named(db: Connection, subscriptionUids: readonly string[]): Promise<Subscription[]> {

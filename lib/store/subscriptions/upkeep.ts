@@ -13,6 +13,7 @@ import {
 import type { Engine } from '../sql/engine.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { prepare, run } from '../sql/writes.js'
 import { type BusinessCounts, businessCounts } from './business-counts.js'
 import type { Subscriptions } from './subscriptions.js'
 
@@ -35,16 +36,12 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       const tooMany = await sql<{ cutoff: number }>`
         select requested_at as cutoff from subscriptions where ${unconfirmed}
         order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
-      const rows = await sql`
-        delete from subscriptions where subscription_uid in (
-          select subscription_uid from subscriptions where ${unconfirmed}
-            and requested_at <= ${tooMany[0]?.cutoff ?? -1} and lease_token is null
-          order by requested_at limit 500
-        )
-        -- Repeated for the row as it is when locked: a request may have come meanwhile.
-        and ${sql.still(sql`${unconfirmed} and lease_token is null`)}
-        returning subscription_uid`.execute(trx)
-      return rows.length + (await pruneOld(trx, retention))
+      const cutoff = sql`<= ${tooMany[0]?.cutoff ?? -1}`
+      const ended = sql`< ${engine.now()} - ${retention.deadMs}`
+      return (
+        (await deleteOldest(trx, sql`${unconfirmed} and lease_token is null`, cutoff)) +
+        (await deleteOldest(trx, sql`refresh_at is null and unread = 1`, ended))
+      )
     },
 
     async counts(db: Connection, maxStaleMs = Number.MAX_SAFE_INTEGER): Promise<SubscriptionCounts> {
@@ -54,7 +51,9 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       const owed = sql`owed_since is not null and refresh_at is not null`
       const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
       const givenUp = sql`refresh_at is null`
-      const { oldestRequestMs, ...counts } = await sql<Omit<SubscriptionCounts, keyof BusinessCounts>>`
+      const { oldestRequestMs, ...counts } = await sql<
+        Omit<SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>
+      >`
         select
           ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
           ${upTo(owed, countedUpTo, byOwed)} as requested,
@@ -86,17 +85,19 @@ export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_U
       )}) as first`.one(db)
     return age === null || age < 0 ? null : age
   }
+}
 
-  async function pruneOld(trx: Connection, { deadMs }: Retention): Promise<number> {
-    const rows = await sql`
-      delete from subscriptions where subscription_uid in (
-        select subscription_uid from subscriptions
-        where refresh_at is null and unread = 1 and requested_at < ${engine.now()} - ${deadMs}
-        order by requested_at limit 500
-      ) and ${sql.still(sql`refresh_at is null and unread = 1`)}
-      returning subscription_uid`.execute(trx)
-    return rows.length
-  }
+/** Deletes a batch of these subscriptions, those whose last request is the oldest. Returns their number. */
+async function deleteOldest(trx: Connection, which: Sql, requestedAt: Sql): Promise<number> {
+  const rows = await sql`
+    delete from subscriptions where subscription_uid in (
+      select subscription_uid from subscriptions where ${which} and requested_at ${requestedAt}
+      order by requested_at limit 500
+    )
+    -- The condition is repeated for the locked row: a request may have come meanwhile.
+    and ${sql.still(which)}
+    returning subscription_uid`.execute(trx)
+  return rows.length
 }
 
 /** Lists subscriptions for people, a page of an index at a time. */
@@ -123,9 +124,9 @@ export function createSubscriptionList(
 
 /** The rows of one transaction: on SQLite the event loop waits for it. */
 const BATCH = 200
-/** Few reads need not wait for each other. */
+/** The time between two reads, while there are few of them. */
 const EACH_MS = 250
-/** What these reads find is no sign that events do not come: the restored database has lost those of the meantime. */
+/** The cause of these reads. What they find is no sign that events do not come: a restored database has lost events. */
 const IMPORT = sql.lit(CAUSES.indexOf('import'))
 
 const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
@@ -136,6 +137,20 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
  * ever read are left out: anybody can have named them.
  */
 export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
+  const due = sql`late.now + late.ms`
+  const makeDue = prepare(
+    engine,
+    { uid: 'text', ms: 'integer' },
+    ({ table }) => sql`
+      update subscriptions set
+        refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
+        urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
+          else ${sql.lit(URGENCY.reconcile)} end,
+        cause = case when cause < ${IMPORT} then cause else ${IMPORT} end
+      from ${table} as late
+      where subscription_uid = late.uid`,
+  )
+
   return async function refreshAll(withinMs: number): Promise<number> {
     const { known } = await read((db) =>
       sql<{ known: number }>`select count(*) as known from subscriptions where ${IS_KNOWN}`.one(db),
@@ -149,16 +164,8 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
           select subscription_uid as uid from subscriptions
           where subscription_uid > ${after} and lease_token is null and ${IS_KNOWN}
           order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
-        const json = rows.map(({ uid }) => ({ uid, ms: Math.floor(Math.random() * spreadMs) }))
-        const due = sql`${engine.now()} + late.ms`
-        await sql`
-          update subscriptions set
-            refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
-            urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
-              else ${sql.lit(URGENCY.reconcile)} end,
-            cause = case when cause < ${IMPORT} then cause else ${IMPORT} end
-          from ${engine.rows(JSON.stringify(json), { uid: 'text', ms: 'integer' })} as late
-          where subscription_uid = late.uid`.execute(trx)
+        const late = rows.map(({ uid }) => ({ uid, ms: Math.floor(Math.random() * spreadMs) }))
+        if (late.length > 0) await run(engine, trx, makeDue(late))
         return rows.map(({ uid }) => uid)
       })
       count += uids.length
