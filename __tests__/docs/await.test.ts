@@ -35,7 +35,7 @@ describe('J92 the pages and the examples', () => {
   )
 
   it('warn of it in the comment that an editor shows', () => {
-    const source = readFileSync(join(ROOT, 'lib', 'api', 'answers.ts'), 'utf8')
+    const source = readFileSync(join(ROOT, 'lib', 'api', 'marketplace.ts'), 'utf8')
     const [comment] = source.split('isEntitled(businessUid').slice(0, 1)
     expect(comment).toContain('Never use it without `await`')
   })
