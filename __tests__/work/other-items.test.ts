@@ -173,7 +173,9 @@ describe('known subscriptions for other items', () => {
     const heard: unknown[] = []
     const open = (app: object) => {
       const marketplace = openMarketplace(platform, { store, app })
-      marketplace.onPurchaseChange(({ from, to, entitled }) => void heard.push({ from, to, entitled }))
+      marketplace.onPurchaseChange(
+        ({ from, to, cause, entitled }) => void heard.push({ from, to, cause, entitled }),
+      )
       return marketplace
     }
     const misspelt = open({ purchasableUid: 'misspelt' })
@@ -188,7 +190,7 @@ describe('known subscriptions for other items', () => {
     expect(await corrected.isEntitled('b1')).toBe(true)
     await corrected.businesses.refresh('b1')
     await until('the change is handled', () => heard.length > 0)
-    expect(heard).toEqual([{ from: null, to: 'purchased', entitled: true }])
+    expect(heard).toEqual([{ from: null, to: 'purchased', cause: 'import', entitled: true }])
   })
 
   it.each(WORKERS)(

@@ -31,7 +31,8 @@ export interface StoredChange {
   gone: Gone | 'moved' | null
   /**
    * Why the subscription was read. `event`: an event named it or its business. `request`: `track` or `refresh`. `import`:
-   * an import, `subscriptions.refreshAll`, or the first read after a restore or a migration. `reconcile`: the regular read, so no event
+   * an import, `subscriptions.refreshAll`, or the first read after a restore, a migration or a
+   * correction of `app.purchasableUid`. `reconcile`: the regular read, so no event
    * had announced the change. A retry and a verification have the cause of the read that they follow.
    */
   cause: Cause
@@ -43,12 +44,17 @@ export interface StoredChange {
 
 /** The change for the store to write, from the read of `claim` and one move of its conclusion. */
 export function changeOf(
-  { id: subscription_uid, cause }: ReadClaim,
+  claim: ReadClaim,
   { businessUid, from, to, record }: Move,
   { found }: Pick<Conclusion, 'found'>,
   clock: Clock,
 ): NewChange {
   const id = newId(clock.now())
+  const subscription_uid = claim.id
+  // It was known before, as that of an item that is not the app's.
+  const { record: known, gone, businessUid: ofBusiness } = claim.subscription
+  const isCorrected = from === null && known !== null && gone === null && businessUid === ofBusiness
+  const cause = isCorrected ? 'import' : claim.cause
   const change: StoredChange = {
     id,
     business_uid: businessUid,
