@@ -51,7 +51,7 @@ export const retried = marketplace.subscriptions
   .import([{ subscriptionUid: 1, businessUid: 'business-1' }])
   .then(({ notRead }) => marketplace.subscriptions.import(notRead))
 // @ts-expect-error: a line of the app's own needs both identifiers
-marketplace.subscriptions.import([{ subscriptionUid: null, businessUid: 'business-1' }])
+marketplace.subscriptions.import([{ businessUid: 'business-1' }])
 export const replayed = marketplace.journal.replayAll({ status: 'dead', kind: 'change' }, { dryRun: true })
 // @ts-expect-error: a replay needs a status
 marketplace.journal.replayAll({ name: 'application/installed' })

@@ -30,7 +30,7 @@ describe('K65 regular reads that nobody does', () => {
     })
     jump(3 * DAY)
     expect(await marketplace.explain('b1')).toMatchObject({ known: false, reason: 'stale' })
-    expect(await codesOf(marketplace)).toEqual(['answers_stale', 'reads_overdue'])
+    expect(await codesOf(marketplace)).toEqual(['reads_overdue', 'answers_stale'])
   })
 })
 
