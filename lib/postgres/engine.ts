@@ -44,7 +44,9 @@ export function createPostgresEngine(options: {
       try {
         return await transaction()
       } catch (error) {
-        // Every transaction may run again: an event is stored once by its id, and a finish names its lease.
+        // Every transaction may run again, also if it was committed and only the answer was lost. An event is stored once
+        // by its id. A refresh request then counts twice, which costs verifications. A finish names its lease, so the second
+        // one changes nothing and says that the lease is lost. The lease of a claim that is lost in this way runs out.
         if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
         if (failures === TRIES - 1 && hasLostStatement(error)) throw withoutStatements(error)
         if (failures === TRIES - 1 || !isTransient(error)) throw error

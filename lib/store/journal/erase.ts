@@ -12,8 +12,8 @@ const SUBSCRIPTIONS = 25
 /**
  * Deletes the data of a business, a batch at a time, in this order:
  *
- * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing
- *    (`subscriptions.ts`).
+ * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing of its result,
+ *    and is repeated (`subscriptions/finishes.ts`).
  * 2. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
  * 3. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
  * 4. It deletes the entries that name the business.

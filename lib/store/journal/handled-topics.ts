@@ -76,7 +76,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
     const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
     if (heads.every((topic) => isTopicAmong(own, topic))) return 0
-    // Locked: a process that is naming a topic takes back what is set aside here.
+    // Locked: a process that names a topic meanwhile makes pending again what is set aside here.
     const named = await sql<{ topic: Topic; age: number }>`
       select topic, ${engine.leaseNow()} - seen_at as age from handlers order by topic ${engine.forUpdate}`.execute(
       trx,

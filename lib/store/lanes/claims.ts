@@ -71,8 +71,8 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
       const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
       return { id: key, leaseToken: token, lapses: 0, entries }
     })
-    // A lane may be without entries: an event accepted twice inserts one, a holder that died may have ended the head, and
-    // the payloads of other lanes may have been enough for one claim.
+    // A lane may be without entries: an event that is accepted twice inserts a lane again after its entry has ended, a
+    // holder that died may have ended the head, and the payloads of other lanes may have been enough for one claim.
     const empty = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
     const cut = empty.filter((key) => heads.get(key)?.length === 0)
     await lanes.advance(

@@ -5,8 +5,8 @@ import type { Leased, ReadClaim, RefreshRequest } from './subscriptions.js'
 export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
- * `pending`: in its lane, to be handled. `unhandled`: an event for which no process has a handler, or a change whose
- * retention ended and no process ever handled changes. `done`: its handlers returned. `dead`: its tries are used up, or its
+ * `pending`: in its lane, to be handled. `unhandled`: an event or unrecognised delivery that came before any process had a
+ * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`: its handlers returned. `dead`: its tries are used up, or its
  * retention ended while no process had the handler that one once had.
  * A replay makes the last three pending again; an unhandled event becomes pending when a process registers its handler,
  * unless it is older than `rescueMs` and no process had that handler before.

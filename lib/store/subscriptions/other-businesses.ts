@@ -23,7 +23,10 @@ export const FAILING = sql`failing_since is not null and gone is null`
 /** No event says that the business has left, or the platform has shown its subscription long enough after an uninstall. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
-/** A read of it shows whether the platform is well: it is served, no event says that it has left, and its last read worked. */
+/**
+ * A read of it shows whether the platform is well: it is served, no event says that it has left, and its last read worked.
+ * With a time, such a row is unread if it was not read since. The column `unread` means that it was never read.
+ */
 const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
 const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`

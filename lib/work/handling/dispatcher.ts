@@ -137,7 +137,7 @@ export function createDispatcher(
 
   return {
     ...loop,
-    /** The keys of handlers that have not settled, whatever became of their leases. */
+    /** The keys of handlers that have not settled and are within their deadline, whatever became of their leases. */
     busyKeys: calls.busyKeys,
     async close(graceMs: number) {
       await loop.close(graceMs)
