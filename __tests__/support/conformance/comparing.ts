@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import type { ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
-import { type Check, claimedAll, fails, has, known, named, shows } from './lab.js'
+import { type Check, claimedAll, fails, has, known, named, same, shows } from './lab.js'
 import { failing } from './reads/failing-reads.js'
 
 export const COMPARING: readonly Check[] = [
@@ -14,7 +14,7 @@ export const COMPARING: readonly Check[] = [
       const alone = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true }
       has(await store.otherBusinesses(first, 0), alone)
       const { unread, lately } = await store.otherBusinesses(first, 0)
-      assert.deepEqual({ unread, lately }, { unread: 2, lately: { failing: 1, served: 0 } })
+      same({ unread, lately }, { unread: 2, lately: { failing: 1, served: 0 } })
       await lab.pass(50)
       await store.requestRefresh(named('s2', 'b2'))
       const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
@@ -25,7 +25,7 @@ export const COMPARING: readonly Check[] = [
       has(await store.otherBusinesses(first, 40), { failing: 2, served: 0, exist: true })
       await failing(lab, 's3')
       const most = await store.otherBusinesses(first, 40)
-      assert.deepEqual([most.unread, most.lately], [0, { failing: 3, served: 0 }])
+      same([most.unread, most.lately], [0, { failing: 3, served: 0 }])
       has(await store.counts(), { active: 3, refused: 3, withoutToken: 3, hidden: 0, leaving: 0 })
       has(await store.counts(), { refusedLately: 3, servedMeanwhile: 0 })
       for (const i of [2, 3])
@@ -36,7 +36,7 @@ export const COMPARING: readonly Check[] = [
         })
       // Those whose end is announced are not expected to be served.
       has(await store.otherBusinesses(first, 40), { failing: 3, served: 0, exist: false })
-      assert.deepEqual((await store.otherBusinesses(first, 40)).lately, { failing: 1, served: 0 })
+      same((await store.otherBusinesses(first, 40)).lately, { failing: 1, served: 0 })
       has(await store.counts(), { active: 3, refused: 3, leaving: 2, refusedLately: 1 })
       await lab.pass(1_000)
       await store.requestRefresh(named('s2', 'b2'))
@@ -110,7 +110,7 @@ export const COMPARING: readonly Check[] = [
       assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 1 }), 1)
       assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 5 }), 1)
       const others = await claimedAll(store)
-      assert.deepEqual(others.map(({ id }) => id).sort(), ['s3', 's4'])
+      same(others.map(({ id }) => id).sort(), ['s3', 's4'])
       for (const other of others) await store.finishRead(other, shows(other, 'purchased'))
       assert.equal(await store.readOthers(claim, { which: 'served', unreadForMs: 300, limit: 5 }), 0)
     },
@@ -134,7 +134,7 @@ export const COMPARING: readonly Check[] = [
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 2 }), 2)
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 1)
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 0)
-      assert.deepEqual((await claimedAll(store)).map(({ id }) => id).sort(), ['s2', 's3'])
+      same((await claimedAll(store)).map(({ id }) => id).sort(), ['s2', 's3'])
     },
   },
   {
@@ -164,15 +164,15 @@ export const COMPARING: readonly Check[] = [
           .sort()
       const [row] = await store.subscriptionsNamed(['given up'])
       const before = row?.requestedAt ?? 0
-      assert.deepEqual(await due(), ['soon'])
+      same(await due(), ['soon'])
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 1 }), 1)
-      assert.deepEqual(await due(), ['s2', 'soon'])
+      same(await due(), ['s2', 'soon'])
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 1 }), 1)
-      assert.deepEqual(await due(), ['newer', 's2', 'soon'])
+      same(await due(), ['newer', 's2', 'soon'])
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 1)
       assert.equal(await store.readOthers(claim, { which: 'failing', pauseMs: 20, limit: 5 }), 0)
-      assert.deepEqual(await due(), ['newer', 'older', 's2', 'soon'])
-      assert.deepEqual(
+      same(await due(), ['newer', 'older', 's2', 'soon'])
+      same(
         (await claimedAll(store)).map(({ id }) => id),
         ['s2'],
       )
