@@ -43,6 +43,20 @@ describe.each(ENGINE_NAMES)('reads that end together, on %s', (name) => {
     expect(states).toEqual(claims.map((_claim, i) => (i === 2 ? null : 'purchased')))
   })
 
+  it('fail together at once while the database does not answer', async () => {
+    const { store, engine: own } = await openStoreWithSql(await engine.freshAddress())
+    const claims = await claimed(store, 12)
+    let tries = 0
+    own.write = async () => {
+      tries++
+      throw new Error('no answer from the database within 3000 ms')
+    }
+    const results = await Promise.allSettled(claims.map((claim) => store.finishRead(claim, purchased(claim))))
+    expect(results.map(({ status }) => status)).toEqual(claims.map(() => 'rejected'))
+    // Each try may take seconds: with one for each read, their leases and the time of close() would run out.
+    expect(tries).toBe(1)
+  })
+
   it('leave out a read whose lease belongs to another claimer', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     const claims = await claimed(store, 4)

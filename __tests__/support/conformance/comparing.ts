@@ -48,6 +48,25 @@ export const COMPARING: readonly Check[] = [
     },
   },
   {
+    name: 'otherBusinesses, counts: leave out purchases of other items, which are never served',
+    async check(lab) {
+      const { store } = lab
+      for (const i of [1, 2]) await known(store, `s${i}`, 'purchased', `b${i}`)
+      for (const i of [3, 4, 5]) {
+        await known(store, `s${i}`, 'canceled', `b${i}`)
+        await store.requestRefresh(named(`s${i}`, `b${i}`))
+        const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
+        const found = { record: read.subscription.record, state: null, gone: null }
+        await store.finishRead(read, { ...shows(read, 'purchased'), found })
+      }
+      for (const i of [3, 4, 5]) await failing(lab, `s${i}`)
+      const first = await failing(lab, 's1')
+      const others = await store.otherBusinesses(first, 1_000)
+      assert.deepEqual([others.failing, others.lately.failing], [1, 1])
+      has(await store.counts(), { active: 2, refused: 1, refusedLately: 1 })
+    },
+  },
+  {
     name: 'counts: with maxStaleMs, counts businesses that no read has confirmed for so long, and the others',
     async check(lab) {
       const { store } = lab

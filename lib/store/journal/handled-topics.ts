@@ -108,24 +108,35 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       isClosed: () => boolean,
     ): Promise<boolean> {
       let moved = false
+      let namedAt = Number.NEGATIVE_INFINITY
+      // Repeated between batches: many may take longer than `retireMs`, and other processes would set aside these topics.
+      const nameEvery = async (ms: number) => {
+        if (topics.length === 0 || engine.clock.monotonic() - namedAt < ms) return
+        namedAt = engine.clock.monotonic()
+        if (await write((trx) => name(trx, topics))) isFirst = true
+      }
       const inBatches = async (batch: (trx: Connection) => Promise<number>) => {
         while (!isClosed() && (await write(batch)) > 0) {
           moved = true
           await nextTurn()
+          await nameEvery(retireMs / 6)
         }
       }
       if (topics.length > 0) {
-        if (await write((trx) => name(trx, topics))) isFirst = true
+        await nameEvery(0)
         await inBatches((trx) => takeBack(trx, topics))
         const withinMs = isFirst ? Number.MAX_SAFE_INTEGER : rescueMs
         if (rescueMs > 0)
-          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs))
+          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
             await inBatches(async (trx) => {
               const batch = withinBytes(late.slice(0, BATCH))
               late.splice(0, batch.length)
               if (batch.length > 0) await makePending(trx, batch)
               return batch.length
             })
+            if (isClosed()) break
+            await nameEvery(retireMs / 6)
+          }
       }
       await inBatches((trx) => setAside(trx, retireMs, new Set(topics)))
       return moved

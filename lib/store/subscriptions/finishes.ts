@@ -1,5 +1,4 @@
 import { createBatches } from '../../base/batches.js'
-import { MarketplaceError } from '../../base/errors.js'
 import type { WrittenChange } from '../journal/journal.js'
 import type { Hint, ReadClaim, ReadFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -23,7 +22,15 @@ interface Finish {
 export function createReadFinishes(options: {
   engine: Pick<
     Engine,
-    'holdNames' | 'clock' | 'compile' | 'given' | 'queriesOf' | 'isOneOf' | 'forUpdate' | 'announceIn'
+    | 'holdNames'
+    | 'clock'
+    | 'compile'
+    | 'given'
+    | 'queriesOf'
+    | 'isOneOf'
+    | 'forUpdate'
+    | 'announceIn'
+    | 'isDataError'
   >
   write: Engine['write']
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
@@ -49,7 +56,7 @@ export function createReadFinishes(options: {
       const finished = await write((trx) => writeAll(trx, sorted))
       return batch.map((each) => finished[sorted.indexOf(each)] as Finished)
     },
-    split: (error) => !(error instanceof MarketplaceError && error.retryable),
+    split: engine.isDataError,
   })
 
   async function writeAll(trx: Connection, batch: readonly Finish[]): Promise<Finished[]> {

@@ -18,8 +18,10 @@ const COMPARED = 1_000
 
 /** The condition of the index `subscriptions_served`: those that the platform shows. */
 export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' and failing_since is null`
+/** Neither ended, nor a purchase of another item, which never counts as served, and so not as failing either. */
+const IS_OF_APP = sql`gone is null and state is not null`
 /** The part of the index `subscriptions_failing` with those that count as active. */
-export const FAILING = sql`failing_since is not null and gone is null`
+export const FAILING = sql`failing_since is not null and ${IS_OF_APP}`
 /** No event says that the business has left, or the platform has shown its subscription long enough after an uninstall. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
@@ -82,7 +84,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       failingMs: number,
     ): Promise<OtherBusinesses> {
       const failingFrom = (ms: number, which = sql``) =>
-        [sql`gone is null`, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
+        [IS_OF_APP, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
           (is) => sql`select business_uid, failing_since from subscriptions
             where failing_since is not null and ${is} and failing_since >= ${since(ms)} ${which}`,
         )

@@ -23,11 +23,12 @@ export function createLaneResults(options: {
   let isComplete = false
   /** A write has ended the lease. */
   let isReleased = false
+  let hasFailed = false
   let writing: Promise<unknown> | undefined
 
   async function write() {
     let written: HandledEntry[] = []
-    isHeld = await finishes.write(() => {
+    const held = finishes.write(() => {
       written = unwritten.splice(0)
       isReleased = isComplete
       const results = written.map(({ entry: { id, attempt }, result: { report: _, ...result } }) => ({
@@ -38,12 +39,19 @@ export function createLaneResults(options: {
       const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
       return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
     }, lost)
+    isHeld = await held.catch((error) => {
+      // The next write begins with them: a later entry must not be done before an earlier one.
+      unwritten.unshift(...written)
+      hasFailed = true
+      isReleased = false
+      throw error
+    })
     if (isHeld) written.forEach(onWritten)
   }
 
   return {
-    /** False when a write has found that the lease is lost. */
-    isHeld: () => isHeld,
+    /** False when a write has failed, or has found that the lease is lost. Then no further entry is handled. */
+    isHeld: () => isHeld && !hasFailed,
     add(entry: Entry, result: Handled) {
       unwritten.push({ entry: result.isUntried ? { ...entry, attempt: entry.attempt - 1 } : entry, result })
     },
