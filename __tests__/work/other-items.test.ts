@@ -167,6 +167,31 @@ describe('known subscriptions for other items', () => {
     await expectMisspelt(marketplace)
   })
 
+  it('J32 handlers hear that a purchase is of another item, once app.purchasableUid does not name its item', async () => {
+    const platform = await startPlatform()
+    const store = `sqlite:${join(temporaryFolder(), 'db')}`
+    const heard: unknown[] = []
+    const open = (app: object) => {
+      const marketplace = openMarketplace(platform, { store, app })
+      marketplace.onPurchaseChange(({ to, gone, cause }) => void heard.push({ to, gone, cause }))
+      return marketplace
+    }
+    const correct = open({})
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await correct.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    await correct.businesses.refresh('b1')
+    await correct.settled()
+    await correct.close()
+    const misspelt = open({ purchasableUid: 'misspelt' })
+    await misspelt.businesses.refresh('b1')
+    await until('the change is handled', () => heard.length > 1)
+    // The cause says that it is no sign of a lost event.
+    expect(heard).toEqual([
+      { to: 'purchased', gone: null, cause: 'request' },
+      { to: null, gone: 'other_item', cause: 'import' },
+    ])
+  })
+
   it('J32 handlers hear of a purchase once app.purchasableUid names its item, at the next read', async () => {
     const platform = await startPlatform()
     const store = `sqlite:${join(temporaryFolder(), 'db')}`

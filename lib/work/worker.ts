@@ -95,8 +95,9 @@ export function createWorker(options: {
       unsubscribe()
       clock.clearTimeout(sweeping)
       topics.close()
-      suspects.close()
-      await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs)])
+      // As long as the loops wait for their items, and then for those that they have aborted.
+      const rounds = suspects.close(graceMs + Math.min(graceMs, SECOND))
+      await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs), rounds])
     },
   }
 }

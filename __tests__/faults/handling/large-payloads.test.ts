@@ -34,6 +34,16 @@ describe.each(ENGINE_NAMES)('H36 on %s, of many entries with large payloads', (n
     expect(Math.max(...claims.map(({ length }) => length))).toBe(MOST)
   })
 
+  it('the next claim leases no lane in vain, also where a character has several bytes', async () => {
+    const { store, queriesOf } = await openStoreWithSql(await engine.freshAddress())
+    await handling(store, EVERY_TOPIC)
+    const payload = JSON.stringify('€'.repeat(BYTES / 3))
+    await store.accept(large().map((event) => ({ ...event, payload })))
+    await leasedEntries(store, { entryLimit: 256 })
+    const queries = await queriesOf(() => leasedEntries(store, { entryLimit: 256 }))
+    expect(countOf(queries, /update lanes set lease_token = null/)).toBe(0)
+  })
+
   it('a claim returns one that is larger than a MiB', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())
     await handling(store, EVERY_TOPIC)

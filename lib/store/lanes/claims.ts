@@ -81,7 +81,7 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
       'all',
     )
     await lanes.advance(trx, cut, 'untried')
-    const bytes = [...heads.values()].flat().reduce((sum, { payload }) => sum + payload.length, 0)
+    const bytes = [...heads.values()].flat().reduce((sum, { payload }) => sum + Buffer.byteLength(payload), 0)
     lanesThatFit =
       cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0

@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.js'
+import { sleep } from '../../base/waiting.js'
 import type { LaneClaim, ReadClaim, Store, SuspectKind, Topic } from '../../store/port/store.js'
 
 /** For about this long suspects run one after another, before other work continues. */
@@ -38,6 +39,7 @@ export function createSuspectRounds(options: {
   let state: 'new' | 'started' | 'closed' = 'new'
   let halted: SuspectKind | undefined
   let timer: unknown
+  let running: Promise<void> | undefined
 
   const isClosed = () => state === 'closed'
 
@@ -59,7 +61,11 @@ export function createSuspectRounds(options: {
     resume()
     if (isClosed()) return
     const restMs = isWorkedOn ? Math.max(REST_MS, clock.monotonic() - beganAt) : pollMs
-    timer = clock.setTimeout(round, restMs)
+    timer = clock.setTimeout(begin, restMs)
+  }
+
+  function begin() {
+    running = round()
   }
 
   function next(): Promise<SuspectKind | null> {
@@ -96,11 +102,18 @@ export function createSuspectRounds(options: {
     start() {
       if (state !== 'new') return
       state = 'started'
-      void round()
+      begin()
     },
-    close() {
+    /**
+     * Resolves when the round under way has ended, after `graceMs` at the latest: a suspect that it has just leased is
+     * returned, or the stop of the process would count as an end that it caused.
+     */
+    async close(graceMs: number) {
       state = 'closed'
       clock.clearTimeout(timer)
+      const ended = new AbortController()
+      Promise.resolve(running).then(() => ended.abort())
+      await sleep(graceMs, clock, ended.signal)
     },
   }
 }

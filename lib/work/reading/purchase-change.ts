@@ -27,8 +27,9 @@ export interface StoredChange {
   /**
    * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `ended`: the platform
    * refuses to show it, and an event or the time since then shows that it has ended. `moved`: it is another business's now.
+   * `other_item`: its item is none of `app.purchasableUid`.
    */
-  gone: Gone | 'moved' | null
+  gone: Gone | 'moved' | 'other_item' | null
   /**
    * Why the subscription was read. `event`: an event named it or its business. `request`: `track` or `refresh`. `import`:
    * an import, `subscriptions.refreshAll`, or the first read after a restore, a migration or a
@@ -51,9 +52,13 @@ export function changeOf(
 ): NewChange {
   const id = newId(clock.now())
   const subscription_uid = claim.id
-  // It was known before, as that of an item that is not the app's.
   const { record: known, gone, businessUid: ofBusiness } = claim.subscription
-  const isCorrected = from === null && known !== null && gone === null && businessUid === ofBusiness
+  const item = found?.record?.purchasable_uid
+  const isOfOtherItem = to === null && found?.gone === null && found.record?.business_uid === ofBusiness
+  // It was known before, as that of an item that is not the app's, or it is now.
+  const isCorrected =
+    (from === null && known !== null && gone === null && businessUid === ofBusiness) ||
+    (isOfOtherItem && known?.purchasable_uid === item)
   const cause = isCorrected ? 'import' : claim.cause
   const change: StoredChange = {
     id,
@@ -61,7 +66,7 @@ export function changeOf(
     subscription_uid,
     from,
     to,
-    gone: to === null ? (found?.gone ?? 'moved') : null,
+    gone: to === null ? (found?.gone ?? (isOfOtherItem ? 'other_item' : 'moved')) : null,
     cause,
     record,
     observedAt: new Date(clock.now()).toISOString(),
