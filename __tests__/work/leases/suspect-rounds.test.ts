@@ -1,50 +1,133 @@
 import { describe, expect, it } from '@jest/globals'
-import { MINUTE, SECOND } from '../../../lib/base/clock.js'
-import type { LaneClaim } from '../../../lib/store/port/store.js'
+import { SECOND } from '../../../lib/base/clock.js'
+import type { LaneClaim, ReadClaim, SuspectKind } from '../../../lib/store/port/store.js'
 import { createSuspectRounds } from '../../../lib/work/leases/suspects.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
-import { gate } from '../../support/until.js'
 
-describe('close() while a suspect is being leased', () => {
-  it('waits until it was returned, so that the stop of the process does not count as an end', async () => {
-    const { rounds, claimed, begun } = scene()
+const POLL_MS = SECOND
+const HANG_MS = 30 * SECOND
+
+describe('rounds of suspects', () => {
+  it('H67 a suspect that hangs takes at most half of the time from other work', async () => {
+    const { advance, heldMs, rounds, due } = scene(HANG_MS)
+    for (let i = 0; i < 10; i++) due.push('lane')
     rounds.start()
-    await new Promise((resolve) => setImmediate(resolve))
-    const closing = Promise.resolve(rounds.close(SECOND)).then(() => begun.length)
-    claimed.open({ id: 'lane', leaseToken: 'token', lapses: 0, entries: [] })
-    expect(await closing).toBe(1)
+    await advance(6 * HANG_MS)
+    expect(due).not.toEqual([])
+    expect(heldMs('lane')).toBeLessThanOrEqual(3 * HANG_MS + SECOND)
+    // The reads were never held.
+    expect(heldMs('read')).toBe(0)
   })
 
-  it('waits no longer than its grace', async () => {
-    const { rounds, time } = scene()
+  it('H67 quick suspects run one after the other in one round', async () => {
+    const { advance, rounds, due, holds } = scene(10)
+    for (let i = 0; i < 6; i++) due.push('lane')
     rounds.start()
-    await new Promise((resolve) => setImmediate(resolve))
-    const closing = rounds.close(SECOND)
-    await time.advance(SECOND)
-    await closing
+    await advance(SECOND / 2)
+    expect(due).toEqual([])
+    expect(holds).toEqual(['lane'])
+  })
+
+  it('never run two suspects at once, of either kind', async () => {
+    const { advance, rounds, due, holds, atOnce } = scene(100)
+    due.push('lane', 'read', 'lane', 'read')
+    rounds.start()
+    await advance(2 * SECOND)
+    expect(due).toEqual([])
+    expect(holds).toEqual(['lane', 'read', 'lane', 'read'])
+    expect(atOnce()).toBe(1)
+  })
+
+  it('leave reads alone while all reads are paused', async () => {
+    const { advance, rounds, due, pause } = scene(10)
+    pause(true)
+    due.push('read')
+    rounds.start()
+    await advance(5 * SECOND)
+    expect(due).toEqual(['read'])
+    pause(false)
+    await advance(2 * POLL_MS)
+    expect(due).toEqual([])
+  })
+
+  it('continue after the store has failed, and end at close', async () => {
+    const { advance, rounds, due, fail, errors, heldMs } = scene(10)
+    fail(true)
+    due.push('lane')
+    rounds.start()
+    await advance(3 * SECOND)
+    expect(errors.length).toBeGreaterThan(0)
+    fail(false)
+    await advance(2 * POLL_MS)
+    expect(due).toEqual([])
+    void rounds.close(0)
+    due.push('lane')
+    await advance(5 * POLL_MS)
+    expect(due).toEqual(['lane'])
+    expect(heldMs('lane')).toBeLessThan(SECOND)
   })
 })
 
-function scene() {
+/** Turns over a store with these due suspects, each of which runs for so long. */
+function scene(runMs: number) {
   const time = createVirtualClock({ isBusy: () => false })
-  const claimed = gate<LaneClaim>()
-  const begun: LaneClaim[] = []
-  const loop = { async halt() {}, resume() {} }
-  const rounds = createSuspectRounds({
-    store: {
-      dueSuspect: async () => 'lane',
-      claimSuspectLane: () => claimed.opened,
-      claimSuspectRead: async () => undefined,
+  const clock = time.forProcess()
+  const due: SuspectKind[] = []
+  const holds: SuspectKind[] = []
+  const errors: unknown[] = []
+  const held = { lane: { since: 0, ms: 0 }, read: { since: 0, ms: 0 } }
+  let [running, most] = [0, 0]
+  let isPaused = false
+  let isFailing = false
+
+  const loop = (kind: SuspectKind) => ({
+    async halt() {
+      holds.push(kind)
+      held[kind].since = clock.monotonic()
     },
-    topics: () => [],
-    lanes: { ...loop, busyKeys: () => [], runAlone: async (lane) => void begun.push(lane) },
-    reads: { ...loop, isPaused: () => false, async runAlone() {} },
-    leaseMs: MINUTE,
-    pollMs: SECOND,
-    clock: time.forProcess(),
-    onError(error) {
-      throw error
+    resume() {
+      held[kind].ms += clock.monotonic() - held[kind].since
+    },
+    async runAlone() {
+      most = Math.max(most, ++running)
+      await new Promise<void>((resolve) => void clock.setTimeout(resolve, runMs))
+      running--
     },
   })
-  return { rounds, time, claimed, begun }
+  const take = (kind: SuspectKind) => {
+    const at = due.indexOf(kind)
+    return at < 0 ? undefined : due.splice(at, 1)
+  }
+  const rounds = createSuspectRounds({
+    store: {
+      async dueSuspect({ kinds }) {
+        if (isFailing) throw new Error('the database is away')
+        return due.find((kind) => kinds.includes(kind)) ?? null
+      },
+      claimSuspectLane: async () => take('lane') && ({} as LaneClaim),
+      claimSuspectRead: async () => take('read') && ({} as ReadClaim),
+    },
+    topics: () => ['change'],
+    lanes: { ...loop('lane'), busyKeys: () => [] },
+    reads: { ...loop('read'), isPaused: () => isPaused },
+    leaseMs: 60 * SECOND,
+    pollMs: POLL_MS,
+    clock,
+    onError: (error) => void errors.push(error),
+  })
+  return {
+    advance: time.advance,
+    rounds,
+    due,
+    holds,
+    errors,
+    heldMs: (kind: SuspectKind) => held[kind].ms,
+    atOnce: () => most,
+    pause: (is: boolean) => {
+      isPaused = is
+    },
+    fail: (is: boolean) => {
+      isFailing = is
+    },
+  }
 }
