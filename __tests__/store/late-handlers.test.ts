@@ -26,6 +26,26 @@ describe.each(ENGINE_NAMES)('many events that came before their handler, on %s',
     expect(reads).toBe(1)
   })
 
+  it('all become pending, also when each transaction had to run twice', async () => {
+    const { store, sql, engine: own } = await openStoreWithSql(await engine.freshAddress())
+    await store.accept(events())
+    const write = own.write
+    own.write = async (work) => {
+      const undone = new Error('the first try is undone')
+      const first = write(async (trx) => {
+        await work(trx)
+        throw undone
+      })
+      await expect(first).rejects.toThrow(undone.message)
+      return write(work)
+    }
+    await named(store)
+    const rows = await sql<{ count: number }>(
+      `select count(*) as count from journal where status = 'pending'`,
+    )
+    expect(Number(rows[0]?.count)).toBe(COUNT)
+  })
+
   it('do not let its topic look abandoned to other processes meanwhile', async () => {
     let aheadMs = 0
     const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + aheadMs }

@@ -13,8 +13,6 @@ export const SETTINGS = {
   MARKETPLACE_STORE: { option: 'store', isList: false },
 } as const
 
-export type SettingName = keyof typeof SETTINGS
-
 /** The options in an environment, unchecked. An empty value counts as not set, and commas separate lists. */
 export function optionsFromEnvironment(env: NodeJS.ProcessEnv): MarketplaceOptions {
   const options: Record<string, unknown> = { app: {}, platform: {} }

@@ -35,7 +35,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
     await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
-    return rows.length === 0
+    // Set here, because a transaction whose commit got no answer runs again, and finds its own rows.
+    if (rows.length === 0) isFirst = true
   }
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
@@ -113,10 +114,17 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       const nameEvery = async (ms: number) => {
         if (topics.length === 0 || engine.clock.monotonic() - namedAt < ms) return
         namedAt = engine.clock.monotonic()
-        if (await write((trx) => name(trx, topics))) isFirst = true
+        await write((trx) => name(trx, topics))
       }
-      const inBatches = async (batch: (trx: Connection) => Promise<number>) => {
-        while (!isClosed() && (await write(batch)) > 0) {
+      /** Writes batches until one is empty. A batch may run again, so `written` is called after its commit. */
+      const inBatches = async (
+        batch: (trx: Connection) => Promise<number>,
+        written: (count: number) => void = () => {},
+      ) => {
+        while (!isClosed()) {
+          const count = await write(batch)
+          if (count === 0) return
+          written(count)
           moved = true
           await nextTurn()
           await nameEvery(retireMs / 6)
@@ -128,12 +136,14 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         const withinMs = isFirst ? Number.MAX_SAFE_INTEGER : rescueMs
         if (rescueMs > 0)
           for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
-            await inBatches(async (trx) => {
-              const batch = withinBytes(late.slice(0, BATCH))
-              late.splice(0, batch.length)
-              if (batch.length > 0) await makePending(trx, batch)
-              return batch.length
-            })
+            await inBatches(
+              async (trx) => {
+                const batch = withinBytes(late.slice(0, BATCH))
+                if (batch.length > 0) await makePending(trx, batch)
+                return batch.length
+              },
+              (count) => late.splice(0, count),
+            )
             if (isClosed()) break
             await nameEvery(retireMs / 6)
           }
