@@ -77,8 +77,10 @@ describe('the stories of the example app', () => {
     await step('Buy, then kill -9', 'Step 2 of 3', 'Only the line on disk remains of the purchase.')
     await headlineIs(page, 'The app is stopped')
     const happened = page.locator('#causes > li').first().locator('.words')
-    // A third one follows if the read had begun before the kill.
-    expect((await happened.allTextContents()).slice(0, 2)).toEqual([
+    await happened.getByText('The app is killed (SIGKILL)').waitFor()
+    // On a busy machine the read begins before the kill, and its requests are listed too.
+    const words = await happened.allTextContents()
+    expect(words.filter((each) => /acknowledged|killed/.test(each))).toEqual([
       'purchasable_subscription/create, acknowledged',
       'The app is killed (SIGKILL)',
     ])
