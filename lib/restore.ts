@@ -3,11 +3,9 @@ import { MarketplaceError } from './base/errors.js'
 import { createKeepAlive } from './lifecycle.js'
 import { REFRESH_ALL_MS } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
-import { type RestoreStep, restoreFile } from './sqlite/backup/restore.js'
-import { createSqliteEngine } from './sqlite/engine.js'
+import type { RestoreStep } from './sqlite/backup/restore.js'
 import { ownerOf } from './store/port/store-owner.js'
-import { createSqlStore } from './store/sql-store.js'
-import { sqlitePath } from './store-option.js'
+import { sqlitePath, storeFor } from './store-option.js'
 
 /** What `restoreBackup` has done. */
 export interface RestoreSummary {
@@ -48,22 +46,26 @@ export async function restoreBackup(
     throw cannot('the path of the backup must be the path of a file')
   const clock = given.clock ?? systemClock
 
+  async function restore(path: string) {
+    const { restoreFile } = await import('./sqlite/backup/restore.js')
+    return restoreFile({
+      path,
+      backup,
+      clock,
+      onStep,
+      async prepare(copy) {
+        const store = storeFor(`sqlite:${copy}`, clock)
+        try {
+          await store.open(ownerOf({ ...app, ...platform, adopt: adoptStore }))
+          return await store.refreshAll(REFRESH_ALL_MS)
+        } finally {
+          await store.close()
+        }
+      },
+    })
+  }
+
   // Its timers do not keep the process alive.
-  const restoring = restoreFile({
-    path,
-    backup,
-    clock,
-    onStep,
-    async prepare(copy) {
-      const store = createSqlStore(createSqliteEngine({ path: copy, clock }), clock)
-      try {
-        await store.open(ownerOf({ ...app, ...platform, adopt: adoptStore }))
-        return await store.refreshAll(REFRESH_ALL_MS)
-      } finally {
-        await store.close()
-      }
-    },
-  })
-  const { prepared, ...restored } = await createKeepAlive().during(restoring)
+  const { prepared, ...restored } = await createKeepAlive().during(restore(path))
   return { ...restored, subscriptions: prepared }
 }

@@ -3,11 +3,10 @@ import type { Clock } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
 import type { Warn } from './base/warnings.js'
 import { count, isObject, sentences } from './option-checks.js'
-import { createPostgresEngine } from './postgres/engine.js'
-import { isPool, type PostgresPool } from './postgres/pool.js'
-import { grantsFor } from './postgres/setup.js'
-import { createSqliteEngine } from './sqlite/engine.js'
+import type { PostgresPool } from './postgres/pool.js'
+import { grantsFor } from './postgres/rights.js'
 import type { Store } from './store/port/store.js'
+import type { Engine } from './store/sql/engine.js'
 import { createSqlStore } from './store/sql-store.js'
 
 const SQLITE = /^sqlite:(?<path>.+)$/s
@@ -89,12 +88,33 @@ export function sqlitePath(address: string): string | undefined {
 export function storeFor(option: string | PostgresStore, clock: Clock, warn?: Warn): Store {
   if (typeof option === 'string') {
     const path = sqlitePath(option)
-    if (path !== undefined) return createSqlStore(createSqliteEngine({ path, clock, warn }), clock)
+    if (path !== undefined)
+      return storeOn(clock, async () => {
+        const { createSqliteEngine } = await import('./sqlite/engine.js')
+        return createSqliteEngine({ path, clock, warn })
+      })
   }
   const store = typeof option === 'string' ? postgresStore({ connectionString: option }) : option
   return (store as PostgresStore & { [CREATE_STORE]: CreateStore })[CREATE_STORE]((settings) =>
-    createSqlStore(createPostgresEngine({ ...settings, clock, warn }), clock),
+    storeOn(clock, async () => {
+      const { createPostgresEngine } = await import('./postgres/engine.js')
+      return createPostgresEngine({ ...settings, clock, warn })
+    }),
   )
+}
+
+/** A store whose engine is loaded when it is opened: an app on PostgreSQL never loads the code for SQLite. */
+function storeOn(clock: Clock, load: () => Promise<Engine>): Store {
+  const engine: Pick<Engine, 'clock' | 'open' | 'close'> = {
+    clock,
+    async open() {
+      Object.assign(engine, await load())
+      await engine.open()
+    },
+    async close() {},
+  }
+  // The store uses nothing else of an engine that was never opened.
+  return createSqlStore(engine as Engine, clock)
 }
 
 function settingsOf(given: unknown) {
@@ -133,6 +153,10 @@ const SETTINGS = z
     ({ pool, connectionString }) => (pool === undefined) !== (connectionString === undefined),
     'expected either connectionString or pool',
   )
+
+function isPool(value: object): value is PostgresPool {
+  return ['connect', 'on', 'off'].every((name) => name in value)
+}
 
 function isPostgres(address: string): boolean {
   return POSTGRES.test(address) && URL.canParse(address)

@@ -82,6 +82,16 @@ ${STORY}`,
     expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
   })
 
+  it('loads the code of a database only when a store of it is opened', async () => {
+    project.write('loaded.cjs', LOADED)
+    const [sqlite, postgres] = await Promise.all(
+      ['sqlite::memory:', 'postgres://127.0.0.1:1/none'].map((store) => project.node(['loaded.cjs', store])),
+    )
+    // PostgreSQL's part is the SQL of `grants`, which needs no database.
+    expect(sqlite).toMatchObject({ code: 0, stdout: 'postgres/rights.js, then sqlite\n' })
+    expect(postgres).toMatchObject({ code: 0, stdout: 'postgres/rights.js, then postgres\n' })
+  })
+
   it('serves the console, as an ES module, as CommonJS, and bundled', async () => {
     const names = ['express', 'createMarketplace', 'consoleRouter']
     const from = ['express', 'marketplace-webhooks', 'marketplace-webhooks/console']
@@ -193,6 +203,17 @@ async function main() {
   })
 }
 main()`
+
+const LOADED = `
+const { createMarketplace } = require('marketplace-webhooks')
+const loaded = () => Object.keys(require.cache).flatMap((file) => /cjs.((sqlite|postgres).+)/.exec(file)?.[1] ?? [])
+const before = loaded()
+const marketplace = createMarketplace({ ...${OPTIONS.replaceAll(/(baseUrl|authUrl)/g, "$1: 'http://127.0.0.1:1'")}, store: process.argv[2] })
+marketplace.start().catch(() => {}).then(async () => {
+  const since = loaded().filter((file) => !before.includes(file)).map((file) => file.split(/[\\\\/]/)[0])
+  console.log(before.join() + ', then ' + [...new Set(since)].join())
+  await marketplace.close()
+})`
 
 /** Uses a database file, a driver, and a backup that runs on a thread; then the error without pg. */
 const BUNDLED = `

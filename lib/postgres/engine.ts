@@ -9,7 +9,8 @@ import { postgresDialect } from './dialect.js'
 import { hasLostStatement, isDataError, isTransient, postgresCode } from './errors.js'
 import { createListener } from './notifications.js'
 import { createConnections, type PostgresPool } from './pool.js'
-import { asOpenError, checkServer, migratePostgres, withoutRights } from './setup.js'
+import { withoutRights } from './rights.js'
+import { asOpenError, checkServer, migratePostgres } from './setup.js'
 import { createTransactions } from './transactions.js'
 
 /** Enough for a deadlock or a lost connection. The caller waits for a database that is down. */

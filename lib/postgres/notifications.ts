@@ -4,11 +4,10 @@ import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { type Warn, warn as warnProcess } from '../base/warnings.js'
 import type { Hint } from '../store/port/store.js'
 import { ANYTHING } from '../store/sql/engine.js'
-import type { Connection } from '../store/sql/sql.js'
+import { type Connection, quoted } from '../store/sql/sql.js'
 import type { PostgresConnection } from './connection.js'
 import { createHintSender, messageIn, probeFrom } from './hints.js'
 import type { PostgresConnections } from './pool.js'
-import { quoted } from './setup.js'
 
 /** The interval of a query whether the connection still listens. One that does not answer is half-open. */
 const HEARTBEAT_MS = 5 * SECOND

@@ -25,10 +25,6 @@ export interface PostgresPool {
   options?: { max?: number }
 }
 
-export function isPool(value: object): value is PostgresPool {
-  return ['connect', 'on', 'off'].every((name) => name in value)
-}
-
 /** The longest wait for a connection: a network that drops packets must not hold a delivery for ever. */
 const CONNECT_MS = 3 * SECOND
 

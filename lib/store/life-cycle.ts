@@ -102,11 +102,13 @@ export function createTransactions(options: {
     watched,
     whileOpen,
     /** Runs `work`, and resolves when all that it has committed is on disk. */
-    async onDisk<T>(work: () => Promise<T>): Promise<T> {
-      const mark = engine.mark()
-      const result = await work()
-      await whileOpen(() => engine.durable(mark))
-      return result
+    onDisk<T>(work: () => Promise<T>): Promise<T> {
+      return whileOpen(async () => {
+        const mark = engine.mark()
+        const result = await work()
+        await engine.durable(mark)
+        return result
+      })
     },
     /** For calls of several transactions, which have checked that the store is open. */
     readAsOwner,

@@ -15,8 +15,6 @@ export function createObservation(
   { read }: Pick<Engine, 'read'>,
   offsetOf: StoreTime,
 ): StoreObservation {
-  const { now } = engine
-
   return {
     async arrivals(limit) {
       const found = new Map<string, Arrival>()
@@ -42,7 +40,7 @@ export function createObservation(
 
     dueWork: ({ withinMs, topics }) =>
       read(async (db) => {
-        const soon = sql`${now()} + ${Math.trunc(withinMs)}`
+        const soon = sql`${engine.now()} + ${Math.trunc(withinMs)}`
         // A range of the index for each class: SQLite scans the table for a condition on the time alone.
         const reads = [
           sql`select 1 from subscriptions where lease_token is not null`,
@@ -85,7 +83,7 @@ export function createObservation(
         ${id === undefined ? sql`` : sql`where id < ${id}`} order by id desc limit ${window}
       )
       select kind, name, secret, count(*) as count, min(received_at) as first_at, max(received_at) as last_at,
-        (select min(id) from newest) as lowest, ${now()} as now
+        (select min(id) from newest) as lowest, ${engine.now()} as now
       from newest group by kind, name, secret`
   }
 }

@@ -50,7 +50,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const health = createWriteHealth({
     probe: () => whileOpen(probe),
     fault: () => engine.fault?.(),
-    isDataError: engine.isDataError,
+    isDataError: (error) => engine.isDataError(error),
     clock,
   })
   const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })

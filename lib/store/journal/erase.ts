@@ -25,8 +25,6 @@ export function createErase(
   engine: Engine,
   { lanes, journal }: { lanes: Lanes; journal: Pick<ReturnType<typeof createJournal>, 'insertAction'> },
 ) {
-  const { now } = engine
-
   async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
       select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
@@ -61,7 +59,7 @@ export function createErase(
       if (rows.length === 0) return 0
       await sql`
         update subscriptions set candidate_business_uid = null,
-          refresh_at = case when lease_token is null then refresh_at else ${now()} end, lease_token = null
+          refresh_at = case when lease_token is null then refresh_at else ${engine.now()} end, lease_token = null
         where ${engine.isOneOf(
           'subscription_uid',
           rows.map(({ uid }) => uid),
@@ -89,7 +87,7 @@ export function createErase(
 
     async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
       const written = await sql<{ payload: string; received_at: number; now: number }>`
-        select payload, received_at, ${now()} as now from journal where id = ${id}`.one(trx)
+        select payload, received_at, ${engine.now()} as now from journal where id = ${id}`.one(trx)
       const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
       await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
       return written.received_at

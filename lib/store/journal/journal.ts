@@ -24,8 +24,6 @@ export interface WrittenChange extends NewChange {
  * them, `prune.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes) {
-  const { now } = engine
-
   const insertAll = prepare(
     engine,
     NEW_COLUMNS,
@@ -74,7 +72,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       await sql`
         insert into journal
           (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${now()}, ${now()})
+        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${engine.now()}, ${engine.now()})
         on conflict (id) do nothing`.execute(trx)
     },
 
@@ -96,7 +94,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       }
       const wasPending = entry.status === 'pending'
       await sql`
-        update journal set attempts = 0, due_at = ${now()}, status = 'pending', settled_at = null
+        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
         where id = ${id}`.execute(trx)
       await lanes.replayed(trx, { key, seq: entry.seq, wasPending })
       return true

@@ -21,8 +21,6 @@ export const NO_HANDLER = 'no handler was registered for it before its retention
 
 /** Prunes the table `journal`. One call applies the first rule that finds rows, to one batch of them. */
 export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
-  const { now } = engine
-
   /** Deletes a batch of entries of one status and kind whose retention has ended. */
   async function deleteSettled(
     trx: Connection,
@@ -33,7 +31,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     const rows = await sql`
       delete from journal where id in (
         select id from journal where status = ${sql.lit(status)} and ${HAS_SETTLED} and kind = ${sql.lit(kind)}
-          and settled_at < ${now()} - ${retentionMs}
+          and settled_at < ${engine.now()} - ${retentionMs}
         order by settled_at limit ${BATCH} ${engine.skipLocked}
       ) returning id`.execute(trx)
     return rows.length
@@ -49,7 +47,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
   async function endAsDead(trx: Connection, ids: readonly string[]): Promise<DeadEntry[]> {
     if (ids.length === 0) return []
     return sql<DeadEntry>`
-      update journal set status = 'dead', due_at = null, settled_at = ${now()}, error = ${NO_HANDLER}
+      update journal set status = 'dead', due_at = null, settled_at = ${engine.now()}, error = ${NO_HANDLER}
       where ${engine.isOneOf('id', ids)}
       returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
       trx,
@@ -65,7 +63,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       select id, topic, settled_at from (
         select id, topic, settled_at, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
         order by seq limit ${BATCH} ${engine.skipLocked}
-      ) as oldest where received_at < ${now()} - ${retentionMs}`.execute(trx)
+      ) as oldest where received_at < ${engine.now()} - ${retentionMs}`.execute(trx)
     if (rows.length === 0) return { rows: 0, dead: [] }
     const isOnceHandled = await onceHandled(trx)
     const isMissed = (row: (typeof rows)[0]) => row.settled_at !== null && isOnceHandled(row.topic)
@@ -89,7 +87,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       select id, key from (
         select id, key, topic, due_at, received_at from journal where status = 'pending' and kind = ${sql.lit(kind)}
         order by seq limit ${BATCH}
-      ) as oldest where coalesce(due_at, received_at) < ${now()} - ${retentionMs}
+      ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}
         and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
     if (found.length === 0) return { rows: 0, dead: [] }
     const keys = [...new Set(found.map(({ key }) => key))].sort()
@@ -105,14 +103,14 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       select id, topic from journal where ${engine.isOneOf(
         'id',
         found.flatMap(({ id, key }) => (freeKeys.has(key) ? id : [])),
-      )} and ${sql.still(sql`status = 'pending'`)} and coalesce(due_at, received_at) < ${now()} - ${retentionMs}`.execute(
+      )} and ${sql.still(sql`status = 'pending'`)} and coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}`.execute(
       trx,
     )
     const isOnceHandled = await onceHandled(trx)
     const idsOf = (isMissed: boolean) =>
       rows.flatMap(({ id, topic }) => (isOnceHandled(topic) === isMissed ? id : []))
     await sql`
-      update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? now() : sql`null`}
+      update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? engine.now() : sql`null`}
       where ${engine.isOneOf('id', idsOf(false))}`.execute(trx)
     const dead = await endAsDead(trx, idsOf(true))
     await lanes.advance(trx, [...freeKeys], 'all')

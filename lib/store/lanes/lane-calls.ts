@@ -40,13 +40,15 @@ export function createLaneCalls(options: {
    * still undo. A claim whose sync failed is returned, at once or before the next claim. Otherwise its lease would run out,
    * and count as an end of the process, although no handler was called.
    */
-  async function claimOnDisk(claim: () => Promise<LaneClaim[]>): Promise<LaneClaim[]> {
+  const claimOnDisk = (claim: () => Promise<LaneClaim[]>) => whileOpen(() => claimNow(claim))
+
+  async function claimNow(claim: () => Promise<LaneClaim[]>): Promise<LaneClaim[]> {
     await returnUnbegun()
     const mark = engine.mark()
     const claims = await claim()
     if (claims.length === 0) return []
     try {
-      await whileOpen(() => engine.durable(mark))
+      await engine.durable(mark)
       return claims
     } catch (error) {
       unbegun = claims

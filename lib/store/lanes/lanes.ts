@@ -15,8 +15,6 @@ export const MAX_HANDED_OUT = 200
  * `claims.ts` leases lanes, `leases/suspects.ts` the suspect ones, `finishes.ts` finishes them.
  */
 export function createLanes(engine: Engine) {
-  const now = engine.now
-
   const entering = (isPending: (kind: Sql, topic: Sql) => Sql) =>
     prepare(
       engine,
@@ -48,8 +46,8 @@ export function createLanes(engine: Engine) {
     const free = among === 'free' ? sql`and lease_token is null` : sql``
     const dueAt =
       among === 'free'
-        ? sql`coalesce(journal.due_at, case when lanes.due_at < ${now()} then lanes.due_at else ${now()} end)`
-        : sql`case when journal.due_at > ${now()} then journal.due_at else ${now()} end`
+        ? sql`coalesce(journal.due_at, case when lanes.due_at < ${engine.now()} then lanes.due_at else ${engine.now()} end)`
+        : sql`case when journal.due_at > ${engine.now()} then journal.due_at else ${engine.now()} end`
     const emptied = await sql<{ key: string }>`
       delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
         select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1

@@ -27,11 +27,10 @@ export interface Begun extends Leased {
  * docs/states.md has the states.
  */
 export function createSuspects(engine: Engine) {
-  const { now, leaseNow } = engine
   const hasRunOut = (kind: SuspectKind) =>
-    sql`lease_token is not null and lease_token <> ${TAKEN_BACK} and ${LEASED[kind].dueAt} <= ${leaseNow()}`
+    sql`lease_token is not null and lease_token <> ${TAKEN_BACK} and ${LEASED[kind].dueAt} <= ${engine.leaseNow()}`
   const isMarked = (kind: SuspectKind) =>
-    sql`suspect = 1 and lease_token is null and ${LEASED[kind].dueAt} <= ${now()}`
+    sql`suspect = 1 and lease_token is null and ${LEASED[kind].dueAt} <= ${engine.now()}`
 
   /** A query for the fewest lapses of a due suspect: of those already marked, and of those whose lease has run out. */
   function fewestLapses(kind: SuspectKind, among: Sql): Sql {
@@ -78,12 +77,12 @@ export function createSuspects(engine: Engine) {
       const { table, id, dueAt } = LEASED[kind]
       // The end of a lease is in the time of leases, a due time in that of dates.
       await sql`
-        update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${now()} - ${leaseNow()}) where ${id} in (
+        update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${engine.now()} - ${engine.leaseNow()}) where ${id} in (
           select ${id} from ${table} where ${hasRunOut(kind)} order by ${id} ${engine.skipLocked}
         )`.execute(trx)
       const leaseToken = newLeaseToken()
       const [begun] = await sql<{ id: string; lapses: number }>`
-        update ${table} set lapses = lapses + 1, lease_token = ${leaseToken}, ${dueAt} = ${leaseNow()} + ${leaseMs}
+        update ${table} set lapses = lapses + 1, lease_token = ${leaseToken}, ${dueAt} = ${engine.leaseNow()} + ${leaseMs}
         where ${id} = (
           select ${id} from ${table} where ${isMarked(kind)} and ${among}
           order by lapses, ${dueAt} limit 1 ${engine.skipLocked}
@@ -97,7 +96,7 @@ export function createSuspects(engine: Engine) {
         else lapses - ${sql.lit(MAX_LAPSES)} end`
       await sql`
         update subscriptions set suspect = 1, lease_token = null, failure = 'lease_lapsed',
-          refresh_at = ${now()} + ${sql.lit(PAUSE_MS)} * (1 << (${doublings}))
+          refresh_at = ${engine.now()} + ${sql.lit(PAUSE_MS)} * (1 << (${doublings}))
         where subscription_uid in (
           select subscription_uid from subscriptions where ${hasRunOut('read')} and lapses >= ${sql.lit(MAX_LAPSES)}
           order by subscription_uid ${engine.skipLocked}

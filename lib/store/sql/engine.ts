@@ -3,7 +3,10 @@ import type { Hint } from '../port/store.js'
 import type { Dialect, Write } from './dialect.js'
 import type { Connection } from './sql.js'
 
-/** A database: SQLite or PostgreSQL. Everything above it is the same SQL, except for its `Dialect`. */
+/**
+ * A database: SQLite or PostgreSQL. Everything above it is the same SQL, except for its `Dialect`. Before the first `open`
+ * only `clock`, `open` and `close` are used, and `fault` if there is one: `open` may load the code of the others.
+ */
 export interface Engine extends Dialect {
   /** Whether all processes that use the database run on this machine. */
   isLocal: boolean

@@ -107,6 +107,7 @@ class Flat {
   }
 }
 
-function quoted(name: string): string {
+/** A name in SQL text, as it is. */
+export function quoted(name: string): string {
   return `"${name.replaceAll('"', '""')}"`
 }

@@ -56,7 +56,7 @@ export function createReadFinishes(options: {
       const finished = await write((trx) => writeAll(trx, sorted))
       return batch.map((each) => finished[sorted.indexOf(each)] as Finished)
     },
-    split: engine.isDataError,
+    split: (error) => engine.isDataError(error),
   })
 
   async function writeAll(trx: Connection, batch: readonly Finish[]): Promise<Finished[]> {

@@ -42,19 +42,18 @@ const SILENT = sql`update_at is null and end_at is null and uninstalled_at is nu
  * every instance, and each failing read was written before the first conclusion from it.
  */
 export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>) {
-  const { now } = engine
-  const since = (failingMs: number) => sql`${now()} - ${Math.trunc(failingMs)}`
+  const since = (failingMs: number) => sql`${engine.now()} - ${Math.trunc(failingMs)}`
   const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
 
   function served(unreadForMs: number): Part[] {
     const are = sql`${UNREAD} and ${lastRead} < ${since(unreadForMs)}`
-    return [{ are, order: sql`read_at`, dueAt: now() }]
+    return [{ are, order: sql`read_at`, dueAt: engine.now() }]
   }
 
   function failing(pauseMs: number): Part[] {
     const later = sql`${lastRead} + ${pauseMs}`
     const latest = (time: Sql) => sql`(case when ${later} > ${time} then ${later} else ${time} end)`
-    const named = sql`${now()} + ${sql.lit(NAMED_LATER_MS)}`
+    const named = sql`${engine.now()} + ${sql.lit(NAMED_LATER_MS)}`
     const ended = GONE.map(
       (gone) =>
         sql`failing_since is not null and gone = ${gone} and failing_since >= ${since(ENDED_MS)} and ${SILENT}`,
@@ -62,7 +61,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
     const known = [FAILING, ...ended].map((are) => ({
       are,
       order: sql`failing_since desc`,
-      dueAt: latest(sql`case when ${STAYS} and update_at is null then ${now()} else ${named} end`),
+      dueAt: latest(sql`case when ${STAYS} and update_at is null then ${engine.now()} else ${named} end`),
     }))
     // Customers who bought meanwhile. Forged ones are among them, so they come last. Once others are served, the next
     // read after the verifications makes their no definite, so each is read early only once or twice.
