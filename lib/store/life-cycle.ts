@@ -1,9 +1,8 @@
-import { MarketplaceError } from '../base/errors.js'
-import type { createOwnership } from './ownership.js'
+import { MarketplaceError, messageOf } from '../base/errors.js'
+import type { Ownership } from './ownership.js'
 import type { Store } from './port/store.js'
 import type { StoreOwner } from './port/store-owner.js'
 import type { Engine } from './sql/engine.js'
-import { asStoreError } from './sql/store-error.js'
 import type { WriteHealth } from './write-health.js'
 
 /** Opens and closes a store, and lets calls run only between the two. docs/states.md has its states. */
@@ -74,33 +73,38 @@ export function createLifeCycle(options: {
 
 export type LifeCycle = ReturnType<typeof createLifeCycle>
 
-/** The transactions of all calls of the store: while it is open, and only if it belongs to this app. */
+/** The error for callers of the store: one of this package, with the message of the driver. */
+export function asStoreError(error: unknown, cannot: string): MarketplaceError {
+  if (error instanceof MarketplaceError) return error
+  return new MarketplaceError('store_unavailable', `${cannot}: ${messageOf(error)}`, { cause: error })
+}
+
+/** The transactions of all calls of the store. They reject once another app has taken it; writes decide its health. */
 export function createTransactions(options: {
   engine: Pick<Engine, 'read' | 'write' | 'mark' | 'durable'>
-  ownership: Pick<ReturnType<typeof createOwnership>, 'check'>
+  ownership: Pick<Ownership, 'check'>
   health: Pick<WriteHealth, 'watch'>
   whileOpen: LifeCycle['whileOpen']
 }) {
   const { engine, ownership, health, whileOpen } = options
 
-  const writeAsOwner: Engine['write'] = async (work) => {
-    await ownership.check()
-    return engine.write(work)
+  /** For calls of several transactions, which run as a whole in `whileOpen` or `onDisk`. */
+  const inside: Pick<Engine, 'read' | 'write'> = {
+    async read(work) {
+      await ownership.check()
+      return engine.read(work)
+    },
+    write: (work) =>
+      health.watch(async () => {
+        await ownership.check()
+        return engine.write(work)
+      }),
   }
-  const readAsOwner: Engine['read'] = async (work) => {
-    await ownership.check()
-    return engine.read(work)
-  }
-  const read: Engine['read'] = (work) => whileOpen(() => readAsOwner(work))
-  /** Runs a write, which also decides the health of the store. */
-  const watched = health.watch
-  const write: Engine['write'] = (work) => whileOpen(() => watched(() => writeAsOwner(work)))
 
   return {
-    read,
-    write,
-    watched,
-    whileOpen,
+    inside,
+    read: ((work) => whileOpen(() => inside.read(work))) as Engine['read'],
+    write: ((work) => whileOpen(() => inside.write(work))) as Engine['write'],
     /** Runs `work`, and resolves when all that it has committed is on disk. */
     onDisk<T>(work: () => Promise<T>): Promise<T> {
       return whileOpen(async () => {
@@ -110,9 +114,6 @@ export function createTransactions(options: {
         return result
       })
     },
-    /** For calls of several transactions, which have checked that the store is open. */
-    readAsOwner,
-    writeAsOwner,
   }
 }
 

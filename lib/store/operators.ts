@@ -12,7 +12,7 @@ import type { StoreTime } from './sql/store-time.js'
 /** Queries for operators that read one index each. */
 export function createObservation(
   engine: Engine,
-  { read }: Pick<Engine, 'read'>,
+  read: Engine['read'],
   offsetOf: StoreTime,
 ): StoreObservation {
   return {

@@ -1,40 +1,51 @@
 import { type Clock, systemClock } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import { createListeners } from '../base/listeners.js'
+import { requireStorable } from '../base/record.js'
 import { createAcceptance } from './acceptance.js'
-import { requireStorable } from './checks.js'
-import { createHints } from './hints.js'
 import { createEntryCounts } from './journal/counts.js'
+import { createErase } from './journal/erase.js'
 import { createHandledTopics } from './journal/handled-topics.js'
 import { createJournal } from './journal/journal.js'
+import { createEntryList } from './journal/listing.js'
 import { createJournalPruning } from './journal/prune.js'
-import { createRecordCalls } from './journal/record-calls.js'
-import { createLaneCalls } from './lanes/lane-calls.js'
+import { createTimeline } from './journal/timeline.js'
+import { createLaneClaims } from './lanes/claims.js'
+import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
-import { endAbandonedLeases } from './leases/leases.js'
+import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
-import { createLifeCycle, createTransactions } from './life-cycle.js'
+import { asStoreError, createLifeCycle, createTransactions } from './life-cycle.js'
 import { createObservation } from './operators.js'
 import { createOwnership } from './ownership.js'
-import type { Store } from './port/store.js'
+import type { Hint, Store } from './port/store.js'
 import type { StoreOwner } from './port/store-owner.js'
 import type { Engine } from './sql/engine.js'
 import { MIGRATIONS } from './sql/migrations.js'
-import { asStoreError } from './sql/store-error.js'
 import { createStoreTime } from './sql/store-time.js'
+import { createReadClaims, createReadFirst } from './subscriptions/claims.js'
+import { createReadFinishes } from './subscriptions/finishes.js'
 import type { Requested } from './subscriptions/merge-requests.js'
-import { createReadCalls } from './subscriptions/read-calls.js'
+import { createOtherBusinesses } from './subscriptions/other-businesses.js'
 import { createRefreshRequests } from './subscriptions/requests.js'
 import { createSubscriptions } from './subscriptions/subscriptions.js'
-import { createRefreshAll, createSubscriptionUpkeep } from './subscriptions/upkeep.js'
+import { createRefreshAll, createSubscriptionList, createSubscriptionUpkeep } from './subscriptions/upkeep.js'
 import { createWriteHealth, createWriteProbe } from './write-health.js'
 
 /**
- * The store over either engine. This file and the `…-calls.ts` decide for each call which transaction it runs in, whether
- * it waits for the disk, and which hints follow. The SQL is in the files of the tables.
+ * The store over either engine. This file decides for each call which transaction it runs in, whether it waits for the
+ * disk, and which hints follow. The SQL is in the files of the tables.
  */
 export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
-  const hints = createHints(engine)
-  const { announce } = hints
+  // The commit stands, whatever a listener throws.
+  const listeners = createListeners<Hint>(() => {})
+  const notify = listeners.call
+  /** Gives a hint to the listeners of this process, and to the other processes. */
+  function announce(hint: Hint) {
+    notify(hint)
+    engine.announce(hint)
+  }
+
   const ownership = createOwnership(engine, clock)
   const offsetOf = createStoreTime(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
@@ -61,9 +72,26 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     endLongCalls: () => closing.abort(new MarketplaceError('closed', 'Cannot back up: the store was closed')),
   })
   const { calls, isClosed, whileOpen } = lifeCycle
-
   const transactions = createTransactions({ engine, ownership, health, whileOpen })
-  const { read, write } = transactions
+  const { inside, read, write, onDisk } = transactions
+
+  const readClaims = createReadClaims(engine, subscriptions)
+  const readFirst = createReadFirst(engine)
+  const others = createOtherBusinesses(engine)
+  const finishRead = createReadFinishes({
+    engine,
+    write: inside.write,
+    insertChanges: journal.insertChanges,
+    recordRead: ownership.recordRead,
+    notify,
+    announce,
+  })
+  const finishLanes = createLaneFinishes(engine, lanes)
+  const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
+  const entries = createEntryList(engine, inside.read, offsetOf)
+  const timelineOf = createTimeline(engine, inside.read, offsetOf)
+  const listSubscriptions = createSubscriptionList(engine, read, subscriptions)
+  const erase = createErase({ engine, write, lanes, journal, offsetOf, announce })
 
   return {
     ...calls,
@@ -87,11 +115,50 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
-    ...createReadCalls({ engine, transactions, subscriptions, suspects, journal, ownership, hints }),
-    ...createLaneCalls({ engine, transactions, isClosed, lanes, topics, suspects, offsetOf, announce }),
-    ...createRecordCalls({ engine, subscriptions, lanes, journal, offsetOf, transactions, announce }),
+    claimReads: (options) => readClaims.claim(transactions, options),
+    claimSuspectRead: ({ leaseMs }) =>
+      write(async (trx) => {
+        await suspects.putOffReads(trx)
+        const begun = await suspects.begin(trx, 'read', leaseMs)
+        return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
+      }),
+    readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
+    renewRead: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'read', claim, leaseMs)),
+    finishRead: (claim, finish) => whileOpen(() => finishRead(claim, finish)),
+    otherBusinesses: (claim, failingMs) => read((db) => others.compare(db, claim, failingMs)),
+    async readOthers(claim, options) {
+      const count = await write((trx) => others.makeDue(trx, claim, options))
+      if (count > 0) announce({ kind: 'requested', businessUid: null })
+      return count
+    },
 
+    claimLanes: (options) => whileOpen(() => laneClaims.claimLanes(options)),
+    claimSuspectLane: (options) => whileOpen(() => laneClaims.claimSuspectLane(options)),
+    renewLane: (lane, leaseMs) => write((trx) => renewLease(engine, trx, 'lane', lane, leaseMs)),
+    finishLanes: (finishes) => write((trx) => finishLanes(trx, finishes)),
+    async handleTopics(options) {
+      const moved = await whileOpen(() => topics.handle(options, inside, isClosed))
+      if (moved) announce({ kind: 'journal' })
+    },
     dueSuspect: (options) => read((db) => suspects.due(db, options)),
+
+    listEntries: (filter) => whileOpen(() => entries.list(filter)),
+    getEntry: (id) => whileOpen(() => entries.get(id)),
+    listSubscriptions,
+    timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),
+    async recordAction(action) {
+      requireStorable(action)
+      await onDisk(() => inside.write((trx) => journal.insertAction(trx, action)))
+    },
+    async erase(businessUid, record) {
+      requireStorable(record)
+      return onDisk(() => erase(businessUid, record))
+    },
+    async replayEntry(id) {
+      const found = await write((trx) => journal.replay(trx, id))
+      if (found) announce({ kind: 'journal' })
+      return found
+    },
 
     prune: (retention) =>
       write(async (trx) => {
@@ -102,7 +169,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     counts: (maxStaleMs) =>
       read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
 
-    ...createObservation(engine, { read }, offsetOf),
+    ...createObservation(engine, read, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) =>
       whileOpen(async () => {
@@ -110,7 +177,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         await engine.backup(path, closing.signal)
       }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
-    subscribe: hints.subscribe,
+    subscribe: listeners.add,
   }
 
   async function begin(owner: StoreOwner | undefined) {
@@ -121,7 +188,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       if (owner) await ownership.claim(owner)
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable(mark)
-      engine.watch(hints.notify)
+      engine.watch(notify)
     } catch (error) {
       // A lock or a connection that stays open would block the next attempt.
       await engine.close().catch(() => {})

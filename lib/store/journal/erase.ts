@@ -1,8 +1,10 @@
+import { nextTurn } from '../../base/waiting.js'
 import type { Lanes } from '../lanes/lanes.js'
-import type { NewAction } from '../port/store.js'
+import type { Erased, Hint, NewAction } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
-import type { createJournal } from './journal.js'
+import type { StoreTime } from '../sql/store-time.js'
+import type { Journal } from './journal.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
 const BATCH = 100
@@ -21,10 +23,16 @@ const SUBSCRIPTIONS = 25
  * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
  * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
  */
-export function createErase(
-  engine: Engine,
-  { lanes, journal }: { lanes: Lanes; journal: Pick<ReturnType<typeof createJournal>, 'insertAction'> },
-) {
+export function createErase(options: {
+  engine: Engine
+  write: Engine['write']
+  lanes: Lanes
+  journal: Pick<Journal, 'insertAction'>
+  offsetOf: StoreTime
+  announce(hint: Hint): void
+}) {
+  const { engine, write, lanes, journal, offsetOf, announce } = options
+
   async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
       select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
@@ -45,52 +53,72 @@ export function createErase(
     return found.length
   }
 
-  return {
-    async begin(trx: Connection, businessUid: string, record: NewAction) {
-      await engine.holdNames?.(trx, [businessUid])
-      await journal.insertAction(trx, record)
-    },
+  async function begin(trx: Connection, businessUid: string, record: NewAction) {
+    await engine.holdNames?.(trx, [businessUid])
+    await journal.insertAction(trx, record)
+  }
 
-    /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
-    async candidates(trx: Connection, businessUid: string): Promise<number> {
-      const rows = await sql<{ uid: string }>`
-        select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
-        order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
-      if (rows.length === 0) return 0
-      await sql`
-        update subscriptions set candidate_business_uid = null,
-          refresh_at = case when lease_token is null then refresh_at else ${engine.now()} end, lease_token = null
-        where ${engine.isOneOf(
-          'subscription_uid',
-          rows.map(({ uid }) => uid),
-        )}`.execute(trx)
-      return rows.length
-    },
+  /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
+  async function candidates(trx: Connection, businessUid: string): Promise<number> {
+    const rows = await sql<{ uid: string }>`
+      select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
+      order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+    if (rows.length === 0) return 0
+    await sql`
+      update subscriptions set candidate_business_uid = null,
+        refresh_at = case when lease_token is null then refresh_at else ${engine.now()} end, lease_token = null
+      where ${engine.isOneOf(
+        'subscription_uid',
+        rows.map(({ uid }) => uid),
+      )}`.execute(trx)
+    return rows.length
+  }
 
-    async subscriptions(trx: Connection, businessUid: string): Promise<number> {
-      const rows = await sql<{ uid: string }>`
-        select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
-        order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
-      const uids = rows.map(({ uid }) => uid)
-      if (uids.length === 0) return 0
-      const entries = await deleteEntries(
-        trx,
-        sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
-      )
-      if (entries === BATCH) return entries
-      await sql`delete from subscriptions where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
-      return entries + uids.length
-    },
+  async function subscriptions(trx: Connection, businessUid: string): Promise<number> {
+    const rows = await sql<{ uid: string }>`
+      select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
+      order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
+    const uids = rows.map(({ uid }) => uid)
+    if (uids.length === 0) return 0
+    const deleted = await deleteEntries(
+      trx,
+      sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
+    )
+    if (deleted === BATCH) return deleted
+    await sql`delete from subscriptions where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
+    return deleted + uids.length
+  }
 
-    entries: (trx: Connection, businessUid: string): Promise<number> =>
-      deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`),
+  const entries = (trx: Connection, businessUid: string): Promise<number> =>
+    deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`)
 
-    async end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
-      const written = await sql<{ payload: string; received_at: number; now: number }>`
-        select payload, received_at, ${engine.now()} as now from journal where id = ${id}`.one(trx)
-      const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
-      await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
-      return written.received_at
-    },
+  async function end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
+    const written = await sql<{ payload: string; received_at: number }>`
+      select payload, received_at from journal where id = ${id}`.one(trx)
+    const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
+    await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
+    return written.received_at
+  }
+
+  return async function erase(businessUid: string, record: NewAction): Promise<Erased> {
+    // No process may answer from memory with what was erased so far.
+    const erased: Hint = { kind: 'decided', businessUid, superseded: true }
+    await write((trx) => begin(trx, businessUid, record))
+    let rows = 0
+    try {
+      for (const part of [candidates, subscriptions, entries]) {
+        for (let batch = 1; batch > 0; rows += batch) {
+          batch = await write(async (trx) => {
+            await engine.announceIn?.(trx, [erased])
+            return part(trx, businessUid)
+          })
+          await nextTurn()
+        }
+      }
+    } finally {
+      announce(erased)
+    }
+    const at = await write((trx) => end(trx, record, rows))
+    return { rows, at: at + offsetOf(undefined) }
   }
 }

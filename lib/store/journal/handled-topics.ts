@@ -1,10 +1,10 @@
 import { nextTurn } from '../../base/waiting.js'
 import { headsOf, topicsOf } from '../lanes/heads.js'
 import type { Lanes } from '../lanes/lanes.js'
-import type { Transactions } from '../life-cycle.js'
 import { EVERY_EVENT, isTopicAmong } from '../port/journal.js'
 import type { HandleTopics, Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
+import type { HandlersTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
 import { prepare, run } from '../sql/writes.js'
@@ -30,7 +30,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
 
   /** Writes that a process has these topics. */
   async function name(trx: Connection, topics: readonly Topic[]) {
-    const rows = await sql<{ topic: Topic }>`select topic from handlers`.execute(trx)
+    const rows = await sql<Pick<HandlersTable, 'topic'>>`select topic from handlers`.execute(trx)
     const known = new Set(rows.map(({ topic }) => topic))
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
@@ -78,7 +78,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
     if (heads.every((topic) => isTopicAmong(own, topic))) return 0
     // Locked: a process that names a topic meanwhile makes pending again what is set aside here.
-    const named = await sql<{ topic: Topic; age: number }>`
+    const named = await sql<Pick<HandlersTable, 'topic'> & { age: number }>`
       select topic, ${engine.leaseNow()} - seen_at as age from handlers order by topic ${engine.forUpdate}`.execute(
       trx,
     )
@@ -105,7 +105,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     /** See the port. True when entries became pending. `isClosed` ends it between two batches. */
     async handle(
       { topics, rescueMs, retireMs }: HandleTopics,
-      { readAsOwner: read, writeAsOwner: write }: Pick<Transactions, 'readAsOwner' | 'writeAsOwner'>,
+      { read, write }: Pick<Engine, 'read' | 'write'>,
       isClosed: () => boolean,
     ): Promise<boolean> {
       let moved = false
@@ -202,5 +202,3 @@ const BATCH = 200
 const LANES = 50
 /** The entries that one statement reads. */
 const WINDOW = 1_000
-
-export type HandledTopics = ReturnType<typeof createHandledTopics>

@@ -9,6 +9,7 @@ import {
   type Topic,
 } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
+import type { HandlersTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { isNamedWithin } from './is-handled.js'
 
@@ -39,7 +40,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
 
   /** Whether a process once had a handler for each of these topics. */
   async function onceHandled(trx: Connection): Promise<(topic: Topic) => boolean> {
-    const rows = await sql<{ topic: Topic }>`select topic from handlers`.execute(trx)
+    const rows = await sql<Pick<HandlersTable, 'topic'>>`select topic from handlers`.execute(trx)
     const named = new Set(rows.map(({ topic }) => topic))
     return (topic) => isTopicAmong(named, topic)
   }

@@ -1,5 +1,14 @@
 import { newLeaseToken, TAKEN_BACK } from '../leases/leases.js'
-import { type ClaimLanes, type Entry, isTopicAmong, type LaneClaim, type Topic } from '../port/store.js'
+import type { Suspects } from '../leases/suspects.js'
+import {
+  type ClaimLanes,
+  type ClaimSuspectLane,
+  type Entry,
+  isTopicAmong,
+  type LaneClaim,
+  type LaneFinish,
+  type Topic,
+} from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { StoreTime } from '../sql/store-time.js'
@@ -10,8 +19,17 @@ import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 /** A lane that is not suspect: it is free, or was taken from its holder. */
 const IS_UNSUSPECTED = sql`suspect = 0 and (lease_token is null or lease_token = ${sql.lit(TAKEN_BACK)})`
 
-/** Leases due lanes, and returns their first entries. Suspects are leased in `leases/suspects.ts`. */
-export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, offsetOf: StoreTime) {
+/** Leases lanes for handlers, and returns their first entries. */
+export function createLaneClaims(options: {
+  engine: Engine
+  read: Engine['read']
+  write: Engine['write']
+  lanes: Pick<Lanes, 'advance'>
+  suspects: Pick<Suspects, 'begin' | 'lanesOf'>
+  finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<unknown>
+  offsetOf: StoreTime
+}) {
+  const { engine, read, write, lanes, suspects, finishLanes, offsetOf } = options
   /** Whether the last claim leased as many lanes as its limit. */
   let wasFull = false
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
@@ -88,15 +106,71 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
     return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
   }
 
-  return {
-    async claim({ read, write }: Pick<Engine, 'read' | 'write'>, options: ClaimLanes): Promise<LaneClaim[]> {
-      // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
-      const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
-      if (due?.length === 0) return []
-      const limit = Math.min(options.limit, lanesThatFit)
-      const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
-      wasFull = claims.length === limit
+  async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
+    // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
+    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+    if (due?.length === 0) return []
+    const limit = Math.min(options.limit, lanesThatFit)
+    const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
+    wasFull = claims.length === limit
+    return claims
+  }
+
+  async function claimSuspect(
+    trx: Connection,
+    { leaseMs, ...among }: ClaimSuspectLane,
+  ): Promise<LaneClaim | undefined> {
+    const begun = await suspects.begin(trx, 'lane', leaseMs, suspects.lanesOf(among))
+    if (!begun) return undefined
+    const { id, lapses } = begun
+    const rows = (await headsOf(engine, trx, [id], 1)).get(id) ?? []
+    const topics = new Set(among.topics)
+    const entries = handedOut(rows, { topics, lapses, offset: offsetOf(rows[0]?.now) })
+    if (entries.length > 0) return { ...begun, entries }
+    // Its head has ended, or has another topic.
+    await lanes.advance(trx, [id], rows.length === 0 ? 'all' : 'untried')
+    return undefined
+  }
+
+  /** Claims whose sync failed. */
+  let unbegun: readonly LaneClaim[] = []
+
+  async function returnUnbegun() {
+    if (unbegun.length === 0) return
+    const untried = unbegun.map((claim) => ({ ...claim, results: [], keepLease: false }))
+    await write((trx) => finishLanes(trx, untried))
+    unbegun = []
+  }
+
+  /**
+   * Makes claims, and resolves when they are on disk: a handler must not see what a power cut could
+   * still undo. A claim whose sync failed is returned, at once or before the next claim. Otherwise its lease would run out,
+   * and count as an end of the process, although no handler was called.
+   */
+  async function onDisk(claim: () => Promise<LaneClaim[]>): Promise<LaneClaim[]> {
+    await returnUnbegun()
+    const mark = engine.mark()
+    const claims = await claim()
+    if (claims.length === 0) return []
+    try {
+      await engine.durable(mark)
       return claims
+    } catch (error) {
+      unbegun = claims
+      await returnUnbegun().catch(() => {})
+      throw error
+    }
+  }
+
+  // See the port. The calls come one at a time.
+  return {
+    claimLanes: (options: ClaimLanes) => onDisk(() => claim(options)),
+    async claimSuspectLane(options: ClaimSuspectLane) {
+      const [claimed] = await onDisk(async () => {
+        const found = await write((trx) => claimSuspect(trx, options))
+        return found ? [found] : []
+      })
+      return claimed
     },
   }
 }
@@ -105,7 +179,7 @@ export function createLaneClaims(engine: Engine, lanes: Pick<Lanes, 'advance'>, 
  * The entries of a leased lane to hand out, in order. They are its first pending entries, up to the first that the
  * caller does not handle, or whose next try is not due because an earlier entry was replayed.
  */
-export function handedOut(
+function handedOut(
   rows: readonly EntryRow[],
   { topics, lapses, offset }: { topics: ReadonlySet<Topic>; lapses: number; offset: number },
 ): Entry[] {

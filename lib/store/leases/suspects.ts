@@ -17,7 +17,7 @@ const PAUSE_MS = 5 * MINUTE
 const DOUBLINGS = 6
 
 /** A suspect that was leased to run alone. `lapses`: how often it began alone before and did not end. */
-export interface Begun extends Leased {
+interface Begun extends Leased {
   lapses: number
 }
 

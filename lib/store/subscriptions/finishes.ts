@@ -1,9 +1,18 @@
 import { createBatches } from '../../base/batches.js'
+import { REFUSALS } from '../../base/errors.js'
 import type { WrittenChange } from '../journal/journal.js'
-import type { Hint, ReadClaim, ReadFinish } from '../port/store.js'
+import {
+  CAUSES,
+  type Hint,
+  MIN_READ_INTERVAL_MS,
+  type ReadClaim,
+  type ReadFinish,
+  URGENCY,
+} from '../port/store.js'
+import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
-import { createFinishWrites, type Finished } from './write-finishes.js'
+import { prepare, run } from '../sql/writes.js'
 
 /** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
@@ -11,6 +20,9 @@ const BATCH = 16
 interface Finish {
   claim: ReadClaim
   finish: ReadFinish
+}
+
+interface Waiting extends Finish {
   /** The businesses of the finish, sorted by bytes. */
   businesses: string[]
 }
@@ -36,11 +48,15 @@ export function createReadFinishes(options: {
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
+  /** Gives a hint to the listeners of this process. */
+  notify(hint: Hint): void
+  /** Gives it to them and to the other processes. */
+  announce(hint: Hint): void
 }) {
-  const { engine, write, insertChanges, recordRead } = options
+  const { engine, write, insertChanges, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
 
-  const batches = createBatches<Finish, Finished>({
+  const batches = createBatches<Waiting, Finished>({
     /** No two of one subscription: one statement changes a row once. */
     take() {
       const taken = new Set<string>()
@@ -59,7 +75,7 @@ export function createReadFinishes(options: {
     split: (error) => engine.isDataError(error),
   })
 
-  async function writeAll(trx: Connection, batch: readonly Finish[]): Promise<Finished[]> {
+  async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
     // A read that names another business must not go on while that business is erased.
     const held = batch.filter(({ businesses }) => businesses.length > 1)
@@ -87,8 +103,22 @@ export function createReadFinishes(options: {
     return finished
   }
 
-  return (claim: ReadClaim, finish: ReadFinish): Promise<Finished> =>
-    batches.add({ claim, finish, businesses: businessesOf(claim, finish) })
+  /** See the port. */
+  return async function finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean> {
+    const businesses = businessesOf(claim, finish)
+    const finished = await batches.add({ claim, finish, businesses })
+    if (finished === false) return false
+    if (finished === 'too late') {
+      announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
+      return false
+    }
+    const superseded = isNews(claim, finish)
+    const isSent = engine.announceIn !== undefined && hintsOfNews(claim, finish).length > 0
+    for (const businessUid of businesses)
+      (isSent ? notify : announce)({ kind: 'decided', businessUid, superseded })
+    if (finish.changes?.length) announce({ kind: 'journal' })
+    return true
+  }
 }
 
 /** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
@@ -119,7 +149,7 @@ async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadF
 }
 
 /** The businesses of a finish, sorted by bytes: every transaction that holds several names takes them in this order. */
-export function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
+function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
   const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
   if (found?.record) uids.push(found.record.business_uid)
   return [...new Set(uids)].sort()
@@ -129,7 +159,7 @@ export function businessesOf({ subscription }: ReadClaim, { found, changes = [] 
  * The hints that must not be lost once the result is committed: an answer from a read before this one must not be used
  * again. The first read of a subscription replaces no such answer: until then it gave no access.
  */
-export function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
+function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
   if (claim.subscription.record === null || !isNews(claim, finish)) return []
   return businessesOf(claim, finish).map((businessUid) => ({
     kind: 'decided',
@@ -139,9 +169,175 @@ export function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
 }
 
 /** Whether the read changed the subscription, so that an earlier decision must not be used again. */
-export function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
+function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
   if (!found) return false
   return (
     found.gone !== subscription.gone || JSON.stringify(found.record) !== JSON.stringify(subscription.record)
   )
 }
+
+/**
+ * `written`: the whole result. `too late`: only a failed read, since a newer event decides. False: nothing, since the
+ * lease is lost.
+ */
+type Finished = 'written' | 'too late' | false
+
+/** Writes the results of reads to the rows of their subscriptions: one statement for all, compiled once. */
+function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesOf'>) {
+  const write = prepare(engine, COLUMNS, written)
+
+  async function writeAll(trx: Connection, rows: readonly ReturnType<typeof rowOf>[]) {
+    if (rows.length === 0) return new Set<string>()
+    const sorted = [...rows].sort((a, b) => (a.uid < b.uid ? -1 : 1))
+    const found = await run<{ subscription_uid: string }>(engine, trx, write(sorted))
+    return new Set(found.map((row) => row.subscription_uid))
+  }
+
+  /**
+   * Returns the outcome of each finish.
+   * `erased`: the claims whose business was erased during the read. Of their results nothing is written.
+   */
+  return async function finish(
+    trx: Connection,
+    finishes: readonly Finish[],
+    erased: ReadonlySet<ReadClaim>,
+  ): Promise<Finished[]> {
+    const current = finishes.filter(({ claim }) => !erased.has(claim))
+    const held = await writeAll(
+      trx,
+      current.map((each) => rowOf(each, ends(each))),
+    )
+    const late = finishes.filter((each) => (ends(each) || erased.has(each.claim)) && !held.has(each.claim.id))
+    const asFailed = late.map(({ claim, finish: { failure } }) =>
+      rowOf({ claim, finish: { settled: false, failure, progress: claim.progress, nextInMs: 0 } }, false),
+    )
+    const tooLate = await writeAll(trx, asFailed)
+    return finishes.map(({ claim }) =>
+      held.has(claim.id) ? 'written' : tooLate.has(claim.id) ? 'too late' : false,
+    )
+  }
+}
+
+/** An end rests on the events that the claim saw. One since then may say the opposite, so the next read decides. */
+function ends({ claim, finish }: Finish): boolean {
+  const { gone = null } = finish.found ?? {}
+  return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')
+}
+
+function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
+  const { found, settled, failure, progress, nextInMs, candidate } = finish
+  const record = found?.record ?? null
+  // A refusal is an answer of the platform, so it settles the request.
+  const isRefused = REFUSALS.includes(failure ?? '')
+  return {
+    uid: claim.id,
+    token: claim.leaseToken,
+    generation: claim.generation,
+    only_if_unrequested: flag(onlyIfUnrequested),
+    is_found: flag(found !== undefined),
+    record: record && JSON.stringify(record),
+    business: record?.business_uid?.toWellFormed() ?? null,
+    item: record?.purchasable_uid?.toWellFormed() ?? null,
+    state: found?.state?.toWellFormed() ?? null,
+    gone: found?.gone ?? null,
+    is_settled: flag(settled),
+    is_answered: flag(settled || isRefused),
+    is_shown: flag(settled && failure === null),
+    is_refused: flag(isRefused),
+    failure,
+    progress,
+    is_verifying: flag(finish.verifying === true),
+    next_urgency: finish.urgency ?? null,
+    sets_candidate: flag(candidate !== undefined),
+    candidate: candidate ?? null,
+    clears_uninstalled: flag(finish.clearUninstalled === true),
+    clears_update: flag(finish.clearUpdate === true),
+    clears_end: flag(finish.clearEnd === true),
+    next_in_ms: nextInMs,
+    lease_time_behind: claim.leaseTimeBehindMs,
+  }
+}
+
+function flag(is: boolean): 0 | 1 {
+  return is ? 1 : 0
+}
+
+function written({ table }: Given) {
+  return sql`
+    update subscriptions set
+      record = case when is_found = 1 then finish.record else subscriptions.record end,
+      unread = case when finish.record is null then unread else 0 end,
+      quiet_until_read = case when finish.record is null then quiet_until_read else 0 end,
+      business_uid = coalesce(finish.business, business_uid),
+      candidate_business_uid = case when sets_candidate = 0 or ${REQUESTED_AGAIN} then candidate_business_uid
+        else finish.candidate end,
+      purchasable_uid = coalesce(finish.item, purchasable_uid),
+      state = case when is_found = 1 then finish.state else subscriptions.state end,
+      gone = case when is_found = 1 then finish.gone else subscriptions.gone end,
+      read_at = case when is_found = 0 then read_at else ${READ_BY} end,
+      settled_generation = case when is_settled = 1 then finish.generation else settled_generation end,
+      owed_since = case when is_answered = 0 then owed_since when ${REQUESTED_AGAIN} then requested_at end,
+      failure = case when ${REQUESTED_AGAIN} then null else finish.failure end,
+      progress = finish.progress,
+      verifying = is_verifying,
+      urgency = case when next_urgency is null or ${REQUESTED_AGAIN} then urgency else next_urgency end,
+      cause = case when next_urgency = ${sql.lit(URGENCY.reconcile)} and not ${REQUESTED_AGAIN}
+        then ${sql.lit(CAUSES.indexOf('reconcile'))} else cause end,
+      uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
+      -- A canceled subscription has nothing to lose, so its refusals say nothing about the platform.
+      failing_since = case when is_shown = 1 then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
+      -- One that has never failed has been served since it exists.
+      served_since = case when is_shown = 1 then coalesce(served_since, case when read_at is null then created_at else now end)
+        when ${FAILS} then null else served_since end,
+      update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
+      end_at = case when clears_end = 0 or ${REQUESTED_AGAIN} then end_at end,
+      lease_token = null,
+      suspect = 0,
+      lapses = 0,
+      not_before = now + ${PAUSE},
+      refresh_at = case when ${REQUESTED_AGAIN} then now + ${PAUSE} else ${READ_BY} + next_in_ms end
+    from ${table} as finish
+    where subscriptions.subscription_uid = finish.uid and lease_token = finish.token
+      and (only_if_unrequested = 0 or subscriptions.generation = finish.generation)
+    returning subscription_uid`
+}
+
+/**
+ * When the read ended: `now`, but no later than its lease, which is the `refresh_at` of the row. A process or machine that
+ * was suspended after its read must not claim a later time.
+ */
+const ENDED = sql`case when refresh_at < lease_now then refresh_at else lease_now end + lease_time_behind`
+const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
+
+/** A read was requested after the claim, so it may show something newer than this read. */
+const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
+const FAILS = sql`is_refused = 1 and unread = 0 and (subscriptions.state is null or subscriptions.state <> 'canceled')`
+const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)
+
+const COLUMNS = {
+  uid: 'text',
+  token: 'text',
+  generation: 'integer',
+  only_if_unrequested: 'integer',
+  is_found: 'integer',
+  record: 'text',
+  business: 'text',
+  item: 'text',
+  state: 'text',
+  gone: 'text',
+  is_settled: 'integer',
+  is_answered: 'integer',
+  is_shown: 'integer',
+  is_refused: 'integer',
+  failure: 'text',
+  progress: 'text',
+  is_verifying: 'integer',
+  next_urgency: 'integer',
+  sets_candidate: 'integer',
+  candidate: 'text',
+  clears_uninstalled: 'integer',
+  clears_update: 'integer',
+  clears_end: 'integer',
+  next_in_ms: 'integer',
+  lease_time_behind: 'integer',
+} as const

@@ -1,16 +1,20 @@
+import { CAUSES, MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from '../port/store.js'
 import type { Given, Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
-import { sql } from '../sql/sql.js'
+import { type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
 import {
   BUSINESS_COLUMNS,
+  DATE_TOLERANCE_MS,
   KNOWN_COLUMNS,
   mergeRequests,
   NAMED_COLUMNS,
   RECORD_COLUMNS,
   type Requested,
 } from './merge-requests.js'
-import { announced, businesses, known, named, uidsOfBusiness } from './request-statements.js'
+import { MAX_OF_BUSINESS } from './subscriptions.js'
+
+export type RefreshRequests = ReturnType<typeof createRefreshRequests>
 
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
@@ -54,4 +58,160 @@ function locked(engine: Engine, { table }: Given) {
     ) order by subscription_uid ${engine.forUpdate}`
 }
 
-export type RefreshRequests = ReturnType<typeof createRefreshRequests>
+// One statement for each kind of refresh request.
+
+const UNREAD = sql.lit(URGENCY.eventOfUnread)
+const isGivenEvent = isEvent(sql`given.cause`)
+const urgencyOfGiven = urgencyOfCause(sql`given.cause`, sql`subscriptions.unread`)
+const causeOfGiven = causeAfterRequest(sql`given.cause`)
+/** A change that an event announces is written, even if an earlier request for the first read was quiet. */
+const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscriptions.quiet_until_read end`
+
+/**
+ * The first request decides the business of a subscription. A later request with another business makes that one the
+ * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads.
+ */
+function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
+  return sql`
+    insert into subscriptions
+      (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at, owed_since,
+        refresh_at, urgency, cause, unread, verifying, lapses, quiet_until_read, update_at, created_at)
+    ${insert(sql`${of('uid')}, ${of('business')}, ${of('purchasable')}, ${of('times')}, 0,
+      ${of('now')}, ${of('now')}, ${of('now')},
+      ${urgencyOfCause(of('cause'), UNREAD)}, ${of('cause')}, 1, 0, 0, ${of('quiet')}, case when ${of('updates')} = 1 then ${of('now')} end, ${of('now')}`)}
+    on conflict (subscription_uid) do update set
+      generation = subscriptions.generation + excluded.generation,
+      requested_at = excluded.requested_at,
+      owed_since = coalesce(subscriptions.owed_since, excluded.requested_at),
+      failure = null,
+      update_at = case when excluded.business_uid = subscriptions.business_uid
+        then coalesce(subscriptions.update_at, excluded.update_at) else subscriptions.update_at end,
+      -- Quiet only while every request was: an earlier one may want the change, and a subscription read before has one.
+      quiet_until_read = case when excluded.quiet_until_read = 1 and
+        subscriptions.unread = 1 and subscriptions.quiet_until_read = 1 then 1 else 0 end,
+      urgency = ${urgencyAfterRequest(sql`case
+          when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
+          else excluded.urgency end`)},
+      cause = ${causeAfterRequest(sql`excluded.cause`)},
+      refresh_at = ${dueAfterRequest(sql`excluded.requested_at`, isEvent(sql`excluded.cause`))},
+      candidate_business_uid = case
+        when excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
+        else subscriptions.candidate_business_uid end`
+}
+
+/** Subscriptions that are read only if the store has them. */
+function known({ table }: Given) {
+  return sql`
+    update subscriptions set
+      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+      owed_since = coalesce(subscriptions.owed_since, given.now),
+      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      cause = ${causeOfGiven},
+      quiet_until_read = ${quietAfterRequest},
+      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)}
+    from ${table} as given
+    where subscriptions.subscription_uid = given.uid`
+}
+
+/** The records of events, for the subscriptions that were read for the same business. They request no read. */
+function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
+  return sql`
+    update subscriptions set
+      end_at = case when given.ends = 1 then given.now end,
+      update_at = case when given.ends = 1 then coalesce(subscriptions.update_at, given.now) else subscriptions.update_at end
+    from ${table} as given
+    where subscriptions.subscription_uid = given.uid and subscriptions.business_uid = given.business
+      and subscriptions.unread = 0`
+}
+
+/**
+ * The subscriptions of businesses that a decision takes into account, and their newest install or uninstall: by the date of
+ * the platform, or else by its arrival. See docs/decisions/installs-by-their-date.md.
+ */
+function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
+  const isLast = sql`given.installed is not null and (given.arrived is not null or (
+    (subscriptions.install_at is null or given.at >= subscriptions.install_at
+      or subscriptions.install_at > given.wall + ${sql.lit(DATE_TOLERANCE_MS)})
+    and (subscriptions.install_arrived_at is null or given.at >= subscriptions.install_arrived_at
+      or subscriptions.install_arrived_at > given.wall)))`
+  return sql`
+    update subscriptions set
+      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+      owed_since = coalesce(subscriptions.owed_since, given.now),
+      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+      cause = ${causeOfGiven},
+      quiet_until_read = ${quietAfterRequest},
+      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)},
+      uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
+        when given.installed = 0 then given.now end,
+      install_at = case when ${isLast} then coalesce(given.at, subscriptions.install_at) else subscriptions.install_at end,
+      install_arrived_at = coalesce(given.arrived, subscriptions.install_arrived_at)
+    from (${each(sql`
+      select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
+        ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at,
+        ${of('arrived')} as arrived, ${of('wall')} as wall
+      from (${uidsOfBusiness(of('business'))}) as mine`)}
+    ) as given
+    where subscriptions.subscription_uid = given.uid`
+}
+
+/** Those that are read, and the newest of those that are not. */
+function uidsOfBusiness(business: Sql) {
+  return sql`
+    select subscription_uid from subscriptions where business_uid = ${business}
+    order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`
+}
+
+// The values that a refresh request gives to the columns of a row of `subscriptions`, as SQL.
+
+/**
+ * `refresh_at`, the first case that applies:
+ *
+ * 1. A leased row is left as it is: its finish sees the new generation. So is an overdue row, which keeps its place, and
+ *    a suspect one: no sender may cause the reads that end the process.
+ * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
+ * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
+ *    after its last read. `track` and `refresh` make it due at the end of the pause after its last read. If
+ *    that pause is over, the next event does not delay the read again.
+ * 4. Otherwise the row is due at the end of the pause after its last read, or now.
+ */
+function dueAfterRequest(now: Sql, isByEvent: Sql) {
+  const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
+  const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
+  return sql`case
+    when subscriptions.lease_token is not null or subscriptions.suspect = 1 or subscriptions.refresh_at <= ${now}
+      then subscriptions.refresh_at
+    when subscriptions.not_before > ${pauseFromNow} then ${now}
+    when ${isByEvent} and subscriptions.generation > subscriptions.settled_generation
+      and subscriptions.refresh_at <= ${last}
+      then case when ${pauseFromNow} < ${last} then ${pauseFromNow} else ${last} end
+    when subscriptions.not_before > ${now} then subscriptions.not_before
+    else ${now} end`
+}
+
+/** The `urgency`: while an earlier request is open, the lower of the two. */
+function urgencyAfterRequest(requested: unknown) {
+  return sql`case
+    when subscriptions.generation > subscriptions.settled_generation and subscriptions.urgency < ${requested}
+      then subscriptions.urgency
+    else ${requested} end`
+}
+
+/**
+ * The urgency by the cause of a request. Of a row that is read, `unread` is the urgency after an event: 0 is
+ * `URGENCY.event`, 1 is `URGENCY.eventOfUnread`.
+ */
+function urgencyOfCause(cause: Sql, unread: Sql) {
+  return sql`case when ${isEvent(cause)} then ${unread} else ${sql.lit(URGENCY.track)} end`
+}
+
+/** The `cause`: the stronger one while a read is due or to come. A row that is given up has none that counts. */
+function causeAfterRequest(requested: Sql) {
+  return sql`case
+    when subscriptions.refresh_at is not null and subscriptions.cause < ${requested} then subscriptions.cause
+    else ${requested} end`
+}
+
+function isEvent(cause: Sql) {
+  return sql`${cause} = ${sql.lit(CAUSES.indexOf('event'))}`
+}

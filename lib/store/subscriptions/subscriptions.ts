@@ -21,7 +21,7 @@ export const MAX_OF_BUSINESS = 1_000
 
 /**
  * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `requests.ts` has the
- * requests, `claims.ts` and `write-finishes.ts` the reads, `upkeep.ts` the deletion of old rows.
+ * requests, `claims.ts` and `finishes.ts` the reads, `upkeep.ts` the deletion of old rows.
  */
 export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
