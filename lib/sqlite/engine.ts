@@ -10,10 +10,8 @@ import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './d
 import { corrupt, explainSqlite, isSuspicious, reasonOf, sqliteCode, unavailable } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file/file.js'
 import { pathFault } from './file/path.js'
-import { watchCommits } from './file/watch.js'
 import { createMutex } from './mutex.js'
 import { createTransactions } from './transactions.js'
-import { runWrites } from './writes.js'
 
 /**
  * SQLite in WAL mode. Commits become durable while the event loop continues.
@@ -98,10 +96,11 @@ export function createSqliteEngine(options: {
     return explained
   }
 
-  const { reading, transact } = createTransactions({
+  const { reading, transact, writeAll } = createTransactions({
     mutex,
     readable: () => opened().connection,
     writable,
+    time: () => opened().time,
     beforeCommit: (connection) => file?.time.note(connection),
     afterCommit() {
       commits++
@@ -132,7 +131,7 @@ export function createSqliteEngine(options: {
     ...sqliteDialect(() => opened().time),
     read: (work) => work(reading),
     write: transact,
-    writeAll: (writes) => transact(() => runWrites(writes, opened(), explain)),
+    writeAll,
     // A WAL is in shared memory, so every process that uses the file is on this machine.
     isLocal: true,
     clock,
@@ -239,3 +238,31 @@ export function createSqliteEngine(options: {
     isDataError: (error) => ['CONSTRAINT', 'TOOBIG', 'MISMATCH'].includes(sqliteCode(error)),
   }
 }
+
+/** Looks for commits of other processes, and calls `onCommit` for them. Returns the function that ends that. */
+function watchCommits(
+  connection: () => SqliteConnection | undefined,
+  onCommit: (connection: SqliteConnection) => void,
+  clock: Clock,
+): () => void {
+  let seen: unknown
+  let timer: unknown
+
+  function look() {
+    try {
+      // The number changes when another connection commits. Reading it takes a few microseconds.
+      const current = connection()
+      const [row] = (current?.all('pragma data_version', []) ?? []) as { data_version: number }[]
+      if (current && seen !== undefined && row?.data_version !== seen) onCommit(current)
+      seen = row?.data_version
+    } catch {
+      // The next transaction reports the error.
+    }
+    timer = clock.setTimeout(look, LOOK_EVERY_MS)
+  }
+
+  look()
+  return () => clock.clearTimeout(timer)
+}
+
+const LOOK_EVERY_MS = 500

@@ -1,9 +1,11 @@
 import type { Clock } from '../base/clock.js'
+import type { Write } from '../store/sql/dialect.js'
 import type { Connection } from '../store/sql/sql.js'
-import { placeholder } from './dialect.js'
+import { placeholder, queriesOf, timesOf } from './dialect.js'
 import { rollBack, type SqliteConnection } from './drivers.js'
 import { retryWhileBusy } from './errors.js'
 import type { Mutex } from './mutex.js'
+import type { StoreTime } from './time.js'
 
 interface TransactionsOptions {
   mutex: Mutex
@@ -11,6 +13,7 @@ interface TransactionsOptions {
   readable(): SqliteConnection
   /** The connection to write with; rejects while earlier commits may not be on disk. */
   writable(): Promise<SqliteConnection>
+  time(): StoreTime
   beforeCommit(connection: SqliteConnection): void
   afterCommit(): void
   /** Turns an error of the library into the one for callers. */
@@ -20,7 +23,7 @@ interface TransactionsOptions {
 
 /** Queries and transactions over the one connection of a file, one at a time. */
 export function createTransactions(options: TransactionsOptions) {
-  const { mutex, readable, writable, beforeCommit, afterCommit, explain, clock } = options
+  const { mutex, readable, writable, time, beforeCommit, afterCommit, explain, clock } = options
 
   const connection: Connection = {
     placeholder,
@@ -51,6 +54,18 @@ export function createTransactions(options: TransactionsOptions) {
       }
     } finally {
       unlock()
+    }
+  }
+
+  /** Runs writes in one call: nothing else runs on the connection, or in this process, until they end. */
+  function runWrites(writes: readonly Write[]) {
+    const current = readable()
+    const times = timesOf(time())
+    try {
+      for (const write of writes)
+        for (const { text, values } of queriesOf(write, times)) current.all(text, values)
+    } catch (error) {
+      throw explain(error)
     }
   }
 
@@ -86,5 +101,5 @@ export function createTransactions(options: TransactionsOptions) {
     },
   }
 
-  return { reading, transact }
+  return { reading, transact, writeAll: (writes: readonly Write[]) => transact(() => runWrites(writes)) }
 }

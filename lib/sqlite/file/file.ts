@@ -1,10 +1,10 @@
 import { writeSync } from 'node:fs'
 import type { Clock } from '../../base/clock.js'
 import { MarketplaceError } from '../../base/errors.js'
-import { copyDatabase } from '../backup/backup.js'
-import { freezeDatabase } from '../backup/freeze.js'
+import { copyDatabase, freezeDatabase } from '../backup/backup.js'
 import {
   findSqlite,
+  inTransaction,
   mayShareFiles,
   type SqliteConnection,
   type SqliteDriverName,
@@ -12,10 +12,9 @@ import {
 } from '../drivers.js'
 import { isSuspicious, retryWhileBusy, sqliteCode } from '../errors.js'
 import type { Mutex } from '../mutex.js'
-import type { StoreTime } from '../time.js'
+import { type StoreTime, startTime } from '../time.js'
 import { checkFile } from './check.js'
 import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
-import { connect, readTime } from './connect.js'
 import { holdFile } from './lock.js'
 import { realDatabasePath } from './path.js'
 import { type Place, rememberPlace, shareDescriptor } from './place.js'
@@ -203,6 +202,43 @@ export async function openSqliteFile(options: {
     await cleanUp()
     throw error
   }
+}
+
+/**
+ * Opens a connection with its settings, and creates the three tables that exist before the migrations, which also creates
+ * the `-wal` file. It uses `exec` only, so that the connection closes at once when a later step fails.
+ */
+export function connect(library: SqliteLibrary, path: string): SqliteConnection {
+  const opened = library.open(path)
+  try {
+    if (path !== ':memory:') {
+      opened.exec('pragma journal_mode = wal')
+      opened.exec('pragma synchronous = normal')
+      // SQLite makes no checkpoints by itself: `checkpoints.ts` makes them on a thread, because a checkpoint syncs.
+      opened.exec('pragma wal_autocheckpoint = 0')
+      opened.exec('pragma journal_size_limit = 67108864')
+    }
+    opened.exec('pragma temp_store = memory')
+    opened.exec('pragma trusted_schema = off')
+    inTransaction(opened, () => {
+      opened.exec('create table if not exists marketplace_schema (version integer not null)')
+      opened.exec(
+        'create table if not exists marketplace_time (boot text not null, anchor integer not null, noted integer not null, wals integer not null)',
+      )
+      opened.exec(
+        'create table if not exists marketplace_dates (boot text not null, dates integer not null, wall integer not null, behind integer not null)',
+      )
+    })
+    return opened
+  } catch (error) {
+    opened.close()
+    throw error
+  }
+}
+
+/** Starts the store's time in a transaction of its own. */
+export function readTime(connection: SqliteConnection, clock: Clock): StoreTime {
+  return inTransaction(connection, () => startTime(connection, clock))
 }
 
 function inUse(path: string, library: SqliteLibrary, cause: unknown): MarketplaceError {
