@@ -1,8 +1,7 @@
 import { fullJitter } from './base/backoff.js'
 import { type Clock, MINUTE, SECOND } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
-import type { Store } from './store/port/store.js'
-import type { StoreOwner } from './store/port/store-owner.js'
+import type { Store, StoreOwner } from './store/port/store.js'
 
 /**
  * Opens, starts and closes the parts of a marketplace. The calls may come in any order and any number of times. With a

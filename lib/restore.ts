@@ -4,7 +4,7 @@ import { createKeepAlive } from './lifecycle.js'
 import { REFRESH_ALL_MS } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import type { RestoreStep } from './sqlite/backup/restore.js'
-import { ownerOf } from './store/port/store-owner.js'
+import { ownerOf } from './store/ownership.js'
 import { sqlitePath, storeFor } from './store-option.js'
 
 /** What `restoreBackup` has done. */

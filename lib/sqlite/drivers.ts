@@ -22,26 +22,6 @@ export interface SqliteConnection {
   close(): void
 }
 
-/** Runs `work` in a transaction of a connection, and commits it, or rolls it back when `work` fails. Throws BUSY while another one writes. */
-export function inTransaction<T>(connection: SqliteConnection, work: () => T): T {
-  connection.exec('begin immediate')
-  try {
-    const result = work()
-    connection.exec('commit')
-    return result
-  } catch (error) {
-    rollBack(connection)
-    throw error
-  }
-}
-
-/** Ends a transaction, unless there is none: after a full disk or an I/O error SQLite has rolled it back by itself. */
-export function rollBack(connection: SqliteConnection) {
-  try {
-    connection.exec('rollback')
-  } catch {}
-}
-
 /** Opens a connection without a busy timeout, because a wait inside SQLite stops the event loop. */
 type OpenSqlite = (path: string) => SqliteConnection
 

@@ -1,21 +1,6 @@
 import { readFileSync, statfsSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
-import type { Clock } from '../base/clock.js'
 import { MarketplaceError, messageOf } from '../base/errors.js'
-import { sleep } from '../base/waiting.js'
-
-/** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop continues. */
-export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {
-  const deadline = clock.monotonic() + patienceMs
-  for (;;) {
-    try {
-      return attempt()
-    } catch (error) {
-      if (sqliteCode(error) !== 'BUSY' || clock.monotonic() >= deadline) throw error
-      await sleep(2 + Math.random() * 18, clock)
-    }
-  }
-}
 
 /** The primary result code without its prefix, for example BUSY, IOERR or FULL; '' for an error of another source. */
 export function sqliteCode(error: unknown): string {

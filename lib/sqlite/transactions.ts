@@ -1,9 +1,10 @@
 import type { Clock } from '../base/clock.js'
+import { sleep } from '../base/waiting.js'
 import type { Write } from '../store/sql/dialect.js'
 import type { Connection } from '../store/sql/sql.js'
 import { placeholder, queriesOf, timesOf } from './dialect.js'
-import { rollBack, type SqliteConnection } from './drivers.js'
-import { retryWhileBusy } from './errors.js'
+import type { SqliteConnection } from './drivers.js'
+import { sqliteCode } from './errors.js'
 import type { Mutex } from './mutex.js'
 import type { StoreTime } from './time.js'
 
@@ -102,4 +103,37 @@ export function createTransactions(options: TransactionsOptions) {
   }
 
   return { reading, transact, writeAll: (writes: readonly Write[]) => transact(() => runWrites(writes)) }
+}
+
+/** Repeats `attempt` while SQLite is busy. Waits outside SQLite, so that the event loop continues. */
+export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, clock: Clock): Promise<T> {
+  const deadline = clock.monotonic() + patienceMs
+  for (;;) {
+    try {
+      return attempt()
+    } catch (error) {
+      if (sqliteCode(error) !== 'BUSY' || clock.monotonic() >= deadline) throw error
+      await sleep(2 + Math.random() * 18, clock)
+    }
+  }
+}
+
+/** Runs `work` in a transaction of a connection, and commits it, or rolls it back when `work` fails. Throws BUSY while another one writes. */
+export function inTransaction<T>(connection: SqliteConnection, work: () => T): T {
+  connection.exec('begin immediate')
+  try {
+    const result = work()
+    connection.exec('commit')
+    return result
+  } catch (error) {
+    rollBack(connection)
+    throw error
+  }
+}
+
+/** Ends a transaction, unless there is none: after a full disk or an I/O error SQLite has rolled it back by itself. */
+function rollBack(connection: SqliteConnection) {
+  try {
+    connection.exec('rollback')
+  } catch {}
 }

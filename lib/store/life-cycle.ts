@@ -1,7 +1,6 @@
 import { MarketplaceError, messageOf } from '../base/errors.js'
 import type { Ownership } from './ownership.js'
-import type { Store } from './port/store.js'
-import type { StoreOwner } from './port/store-owner.js'
+import type { Store, StoreOwner } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { WriteHealth } from './write-health.js'
 

@@ -1,6 +1,7 @@
+import { createHash } from 'node:crypto'
 import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
-import type { StoreOwner } from './port/store-owner.js'
+import type { StoreOwner } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { StoreOwnerTable } from './sql/schema.js'
 import { type Connection, type Sql, sql } from './sql/sql.js'
@@ -122,3 +123,13 @@ function refused({ label }: StoreOwner): MarketplaceError {
 }
 
 export type Ownership = ReturnType<typeof createOwnership>
+
+/** The app as a store records it: a hash without a secret. All paths at one origin are the same platform. */
+export function ownerOf(app: { clientId: string; baseUrl: string; adopt: boolean }): StoreOwner {
+  const { clientId, adopt } = app
+  const { origin } = new URL(app.baseUrl)
+  const fingerprint = createHash('sha256')
+    .update(JSON.stringify([clientId, origin]))
+    .digest('hex')
+  return { fingerprint, label: `app.clientId ${clientId} at ${origin}`, adopt }
+}

@@ -18,18 +18,18 @@ import { createSuspects } from './leases/suspects.js'
 import { asStoreError, createLifeCycle, createTransactions } from './life-cycle.js'
 import { createObservation } from './operators.js'
 import { createOwnership } from './ownership.js'
-import type { Hint, Store } from './port/store.js'
-import type { StoreOwner } from './port/store-owner.js'
+import type { Hint, Store, StoreOwner } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import { MIGRATIONS } from './sql/migrations.js'
 import { createStoreTime } from './sql/store-time.js'
 import { createReadClaims, createReadFirst } from './subscriptions/claims.js'
+import { createSubscriptionCounts } from './subscriptions/counts.js'
 import { createReadFinishes } from './subscriptions/finishes.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import { createOtherBusinesses } from './subscriptions/other-businesses.js'
 import { createRefreshRequests } from './subscriptions/requests.js'
 import { createSubscriptions } from './subscriptions/subscriptions.js'
-import { createRefreshAll, createSubscriptionList, createSubscriptionUpkeep } from './subscriptions/upkeep.js'
+import { createRefreshAll, createSubscriptionPruning } from './subscriptions/upkeep.js'
 import { createWriteHealth, createWriteProbe } from './write-health.js'
 
 /**
@@ -49,14 +49,15 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const ownership = createOwnership(engine, clock)
   const offsetOf = createStoreTime(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
-  const upkeep = createSubscriptionUpkeep(engine)
   const { request } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
   const pruneJournal = createJournalPruning(engine, lanes)
+  const pruneSubscriptions = createSubscriptionPruning(engine)
   const suspects = createSuspects(engine)
   const entryCounts = createEntryCounts(engine)
+  const subscriptionCounts = createSubscriptionCounts(engine)
   const probe = createWriteProbe({ engine, ownership, request, lanes, journal })
   const health = createWriteHealth({
     probe: () => whileOpen(probe),
@@ -90,7 +91,6 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const listSubscriptions = createSubscriptionList(engine, read, subscriptions)
   const erase = createErase({ engine, write, lanes, journal, offsetOf, announce })
 
   return {
@@ -144,7 +144,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     listEntries: (filter) => whileOpen(() => entries.list(filter)),
     getEntry: (id) => whileOpen(() => entries.get(id)),
-    listSubscriptions,
+    listSubscriptions: (filter) => read((db) => subscriptions.list(db, filter)),
     timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),
     async recordAction(action) {
       requireStorable(action)
@@ -163,11 +163,11 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     prune: (retention) =>
       write(async (trx) => {
         const { rows, dead } = await pruneJournal(trx, retention)
-        return { rows: rows + (await upkeep.prune(trx, retention)), dead }
+        return { rows: rows + (await pruneSubscriptions(trx, retention)), dead }
       }),
 
     counts: (maxStaleMs) =>
-      read(async (db) => ({ ...(await upkeep.counts(db, maxStaleMs)), ...(await entryCounts.counts(db)) })),
+      read(async (db) => ({ ...(await subscriptionCounts(db, maxStaleMs)), ...(await entryCounts(db)) })),
 
     ...createObservation(engine, read, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),

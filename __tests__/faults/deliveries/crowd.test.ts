@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { refusedBusinesses } from '../../../lib/operations/health/problems-of-counts.js'
 import { COUNTED_UP_TO, type ReadClaim, type Store } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
-import { createSubscriptionUpkeep } from '../../../lib/store/subscriptions/upkeep.js'
+import { createSubscriptionCounts } from '../../../lib/store/subscriptions/counts.js'
 import { claimOne } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { type PlanStep, walksOf } from '../../support/engines/sqlite-plan.js'
@@ -195,7 +195,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
         `update subscriptions set failure = ${codes}, failing_since = ${codes === "'platform_timeout'" ? 'null' : 1} where ${where}`,
       )
     await refuse(`'platform_refused'`, `subscription_uid like 'read 1%'`)
-    const { counts } = createSubscriptionUpkeep(sqlEngine, 10)
+    const counts = createSubscriptionCounts(sqlEngine, 10)
     const problems = async () => refusedBusinesses(await sqlEngine.read(counts))
     expect(await problems()).toEqual([])
     await refuse(`'platform_timeout'`, 'failure is null')

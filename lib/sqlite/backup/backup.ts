@@ -7,11 +7,12 @@ import type { Clock } from '../../base/clock.js'
 import { MarketplaceError, messageOf } from '../../base/errors.js'
 import { sleep } from '../../base/waiting.js'
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
-import { reasonOf, retryWhileBusy, sqliteCode, unavailable } from '../errors.js'
+import { reasonOf, sqliteCode, unavailable } from '../errors.js'
 import { pathFault } from '../file/path.js'
 import { NoThread, type SqliteThread } from '../file/thread.js'
 import { syncFolder } from '../file/wal.js'
 import type { Mutex } from '../mutex.js'
+import { retryWhileBusy } from '../transactions.js'
 
 /**
  * Makes the new file `target` with `write`, which gets a temporary name in the same folder. The name is given when the

@@ -5,11 +5,12 @@ import { dirname } from 'node:path'
 import type { Clock } from '../../base/clock.js'
 import { MarketplaceError, messageOf } from '../../base/errors.js'
 import { findSqlite, type SqliteLibrary } from '../drivers.js'
-import { reasonOf, retryWhileBusy, sizeOf, sqliteCode } from '../errors.js'
+import { reasonOf, sizeOf, sqliteCode } from '../errors.js'
 import { checkAtOnce } from '../file/check.js'
 import { holdFile } from '../file/lock.js'
 import { pathFault, realDatabasePath } from '../file/path.js'
 import { syncFolder } from '../file/wal.js'
+import { retryWhileBusy } from '../transactions.js'
 
 /** A part of a restoration, in this order. */
 export type RestoreStep = 'copying' | 'checking' | 'preparing' | 'replacing'

@@ -4,28 +4,27 @@ import { MarketplaceError } from '../../base/errors.js'
 import { copyDatabase, freezeDatabase } from '../backup/backup.js'
 import {
   findSqlite,
-  inTransaction,
   mayShareFiles,
   type SqliteConnection,
   type SqliteDriverName,
   type SqliteLibrary,
 } from '../drivers.js'
-import { isSuspicious, retryWhileBusy, sqliteCode } from '../errors.js'
+import { isSuspicious, sqliteCode } from '../errors.js'
 import type { Mutex } from '../mutex.js'
 import { type StoreTime, startTime } from '../time.js'
+import { inTransaction, retryWhileBusy } from '../transactions.js'
 import { checkFile } from './check.js'
 import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
 import { holdFile } from './lock.js'
 import { realDatabasePath } from './path.js'
 import { type Place, rememberPlace, shareDescriptor } from './place.js'
-import { createSqliteThread, NoThread, type SqliteThread } from './thread.js'
+import { createSqliteThread, NoThread } from './thread.js'
 import { openWal, type Wal } from './wal.js'
 
 /** An open database file, with everything that belongs to it. */
 export interface OpenFile {
   library: SqliteLibrary
   connection: SqliteConnection
-  thread: SqliteThread
   time: StoreTime
   /** Undefined for `:memory:`. */
   wal: Wal | undefined
@@ -132,7 +131,6 @@ export async function openSqliteFile(options: {
 
     return {
       library,
-      thread,
       time,
       wal,
       checkpoints,

@@ -1,6 +1,6 @@
 import { DAY, HOUR } from '../../base/clock.js'
 import { LANE_TOPICS } from '../lanes/heads.js'
-import { ENTRY_STATUSES, HANDLED_FOR_MS, JUDGED_CHANGES } from '../port/journal.js'
+import { ENTRY_STATUSES, type EntryCounts, HANDLED_FOR_MS, JUDGED_CHANGES } from '../port/journal.js'
 import { type Cause, COUNTED_UP_TO } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
@@ -20,22 +20,20 @@ export function createEntryCounts(engine: Engine) {
   const isAnyHandled = () =>
     sql`((select max(seen_at) from handlers) >= ${engine.leaseNow()} - ${sql.lit(HANDLED_FOR_MS)})`
 
-  return {
-    async counts(db: Connection) {
-      const numbers = await sql<Record<'pending' | 'retrying' | 'dead' | 'unrecognised', number>>`
-        select
-          ${counted(sql`status = 'pending'`)} as pending,
-          ${counted(sql`status = 'pending' and attempts > 0`, engine.byIndex('journal_retrying'))} as retrying,
-          ${counted(sql`status = 'dead'`)} as dead,
-          ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
-            as unrecognised`.one(db)
-      return {
-        ...numbers,
-        oldestPendingMs: await oldestPendingMs(db),
-        oldestMissedMs: await oldestMissedMs(db),
-        ...(await recentChanges(db)),
-      }
-    },
+  return async function counts(db: Connection): Promise<EntryCounts> {
+    const numbers = await sql<Record<'pending' | 'retrying' | 'dead' | 'unrecognised', number>>`
+      select
+        ${counted(sql`status = 'pending'`)} as pending,
+        ${counted(sql`status = 'pending' and attempts > 0`, engine.byIndex('journal_retrying'))} as retrying,
+        ${counted(sql`status = 'dead'`)} as dead,
+        ${counted(sql`status in (${sql.join(ENTRY_STATUSES.map((each) => sql.lit(each)))}) and kind = 'unrecognised'`)}
+          as unrecognised`.one(db)
+    return {
+      ...numbers,
+      oldestPendingMs: await oldestPendingMs(db),
+      oldestMissedMs: await oldestMissedMs(db),
+      ...(await recentChanges(db)),
+    }
   }
 
   /**

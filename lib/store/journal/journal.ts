@@ -1,12 +1,5 @@
 import type { Lanes } from '../lanes/lanes.js'
-import {
-  type EntryKind,
-  type NewAction,
-  type NewChange,
-  type NewEvent,
-  type Topic,
-  topicOf,
-} from '../port/store.js'
+import { type EntryKind, type NewAction, type NewChange, type NewEvent, topicOf } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
@@ -39,12 +32,11 @@ export function createJournal(engine: Engine, lanes: Lanes) {
 
   function append(entries: readonly NewEntry[]): Write[] {
     if (entries.length === 0) return []
-    const topics = topicsOf(entries)
-    const rows = entries.map((entry, i) => ({
+    const rows = entries.map((entry) => ({
       id: entry.id,
       kind: entry.kind,
       name: entry.name,
-      topic: topics[i] as Topic,
+      topic: topicOf(entry),
       key: entry.key,
       business: entry.businessUid,
       subscription: entry.subscriptionUid,
@@ -106,16 +98,6 @@ type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
 > & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
-
-/** Consecutive entries of one name share their topic, which saves making the text anew for each. */
-function topicsOf(entries: readonly NewEntry[]): Topic[] {
-  let last: { kind: EntryKind; name: string; topic: Topic } | undefined
-  return entries.map((entry) => {
-    const { kind, name } = entry
-    if (last?.kind !== kind || last.name !== name) last = { kind, name, topic: topicOf(entry) }
-    return last.topic
-  })
-}
 
 const NEW_COLUMNS = {
   id: 'text',

@@ -15,13 +15,11 @@ import type { OtherBusinesses, ReadOthers, StoreObservation, SubscriptionCounts 
 import type {
   Erased,
   NewAction,
-  StoreCopies,
   StoredSubscription,
   SubscriptionFilter,
   Timeline,
   TimelineItem,
 } from './people.js'
-import type { StoreOwner } from './store-owner.js'
 import type {
   Cause,
   ClaimReads,
@@ -35,7 +33,6 @@ import type {
 export * from './journal.js'
 export * from './operators.js'
 export * from './people.js'
-export type { StoreOwner } from './store-owner.js'
 export * from './subscriptions.js'
 
 /**
@@ -54,7 +51,7 @@ export * from './subscriptions.js'
  *
  * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
  */
-export interface Store extends StoreObservation, StoreCopies, Suspects {
+export interface Store extends StoreObservation, Suspects {
   /**
    * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
    * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`
@@ -156,6 +153,15 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>
+  /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`, and `closed` when it is closed meanwhile. */
+  backup(path: string): Promise<void>
+  /**
+   * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
+   * subscriptions may be due sooner, at four a second.
+   * Reads that are due earlier or under way stay as they are. Subscriptions that were given up before their first read
+   * are left out. Returns how many there are.
+   */
+  refreshAll(withinMs: number): Promise<number>
   /** The size of the store, for health and metrics. A read older than `maxStaleMs` confirms no answer. */
   counts(maxStaleMs?: number): Promise<StoreCounts>
   /**
@@ -166,6 +172,16 @@ export interface Store extends StoreObservation, StoreCopies, Suspects {
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void
+}
+
+/** The app whose subscriptions a store holds. */
+export interface StoreOwner {
+  /** Identifies the app on its platform; contains no secret. */
+  fingerprint: string
+  /** The app for people, as configured. */
+  label: string
+  /** Whether to take the store over from another app. */
+  adopt: boolean
 }
 
 /** Each number is counted up to `COUNTED_UP_TO`. */

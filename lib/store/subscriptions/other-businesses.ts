@@ -31,7 +31,7 @@ const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninst
  */
 const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
-const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
+export const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
 /** The platform has not shown it, and that is not a definite no yet. */
 const UNDECIDED = sql`${NEVER_READ} and failure is not null and verifying = 1`
 /** No event has announced an end or an update. */

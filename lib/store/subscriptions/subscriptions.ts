@@ -7,6 +7,7 @@ import {
   type ReadClaim,
   type StoredSubscription,
   type Subscription,
+  type SubscriptionFilter,
 } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
@@ -21,7 +22,7 @@ export const MAX_OF_BUSINESS = 1_000
 
 /**
  * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `requests.ts` has the
- * requests, `claims.ts` and `finishes.ts` the reads, `upkeep.ts` the deletion of old rows.
+ * requests, `claims.ts` and `finishes.ts` the reads, `upkeep.ts` the deletion of old rows, and the reads of all.
  */
 export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
@@ -35,8 +36,6 @@ export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
   )
 
   return {
-    asStored,
-
     /** The subscriptions of a business, oldest first. */
     async ofBusiness(db: Connection, business: string): Promise<Subscription[]> {
       return sorted(await run<TimedRow>(engine, db, rowsOf([{ business }]))).map(asSubscription)
@@ -47,6 +46,20 @@ export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
         where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
       return rows.map(asSubscription)
+    },
+
+    /** For people, a page of an index at a time. */
+    async list(db: Connection, filter: SubscriptionFilter): Promise<StoredSubscription[]> {
+      const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
+      const conditions = [sql`subscription_uid > ${after}`]
+      if (subscriptionUid !== undefined) conditions.push(sql`subscription_uid = ${subscriptionUid}`)
+      if (businessUid !== undefined) conditions.push(sql`business_uid = ${businessUid}`)
+      if (candidateBusinessUid !== undefined)
+        conditions.push(sql`candidate_business_uid = ${candidateBusinessUid}`)
+      const rows = await sql<TimedRow>`
+        select subscriptions.*, ${engine.now()} as store_now from subscriptions
+        where ${sql.join(conditions, ' and ')} order by subscription_uid limit ${limit}`.execute(db)
+      return rows.map(asStored)
     },
 
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */

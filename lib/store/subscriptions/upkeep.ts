@@ -1,89 +1,30 @@
 import { nextTurn } from '../../base/waiting.js'
 import type { Transactions } from '../life-cycle.js'
-import {
-  CAUSES,
-  COUNTED_UP_TO,
-  MAX_LAPSES,
-  type Retention,
-  type StoredSubscription,
-  type SubscriptionCounts,
-  type SubscriptionFilter,
-  URGENCY,
-} from '../port/store.js'
+import { CAUSES, type Retention, URGENCY } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
-import { type BusinessCounts, businessCounts } from './business-counts.js'
-import type { Subscriptions } from './subscriptions.js'
+import { NEVER_READ } from './other-businesses.js'
 
 /** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
 
-/** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
-const NORMAL_UP_TO = 1_000
-
-/** Counts and prunes the table `subscriptions`, each along an index and up to a limit. */
-export function createSubscriptionUpkeep(engine: Engine, countedUpTo = COUNTED_UP_TO) {
-  return {
-    /**
-     * Deletes subscriptions that were never read: those given up whose retention has ended; and the
-     * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
-     * not fill the table. A real subscription returns with its next event.
-     */
-    async prune(trx: Connection, retention: Retention): Promise<number> {
-      const unconfirmed = sql`unread > 0 and (failure is not null or refresh_at is null)`
-      const tooMany = await sql<{ cutoff: number }>`
-        select requested_at as cutoff from subscriptions where ${unconfirmed}
-        order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
-      const cutoff = sql`<= ${tooMany[0]?.cutoff ?? -1}`
-      const ended = sql`< ${engine.now()} - ${retention.deadMs}`
-      return (
-        (await deleteOldest(trx, sql`${unconfirmed} and lease_token is null`, cutoff)) +
-        (await deleteOldest(trx, sql`refresh_at is null and unread = 1`, ended))
-      )
-    },
-
-    async counts(db: Connection, maxStaleMs = Number.MAX_SAFE_INTEGER): Promise<SubscriptionCounts> {
-      const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
-      const upTo = (rows: Sql, most = countedUpTo, among = sql`subscriptions`) =>
-        sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
-      const owed = sql`owed_since is not null and refresh_at is not null`
-      const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
-      const givenUp = sql`refresh_at is null`
-      const { oldestRequestMs, ...counts } = await sql<
-        Omit<SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>
-      >`
-        select
-          ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
-          ${upTo(owed, countedUpTo, byOwed)} as requested,
-          ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
-          ${upTo(givenUp)} as ${sql.ref('givenUp')},
-          ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
-          ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.one(
-        db,
-      )
-      return {
-        ...counts,
-        oldestRequestMs: oldestRequestMs === null ? null : Math.max(0, oldestRequestMs),
-        oldestOverdueMs: await oldestOverdueMs(db),
-        ...(await businessCounts(engine, db, { countedUpTo, normalUpTo, maxStaleMs })),
-      }
-    },
-  }
-
-  /** The first row of each class of the index `subscriptions_due`. */
-  async function oldestOverdueMs(db: Connection): Promise<number | null> {
-    const first = Object.values(URGENCY).map(
-      (urgency) => sql`(select min(refresh_at) from subscriptions
-        where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
+/**
+ * Deletes subscriptions that were never read: those given up whose retention has ended; and the
+ * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
+ * not fill the table. A real subscription returns with its next event.
+ */
+export function createSubscriptionPruning(engine: Engine) {
+  return async function prune(trx: Connection, retention: Retention): Promise<number> {
+    const tooMany = await sql<{ cutoff: number }>`
+      select requested_at as cutoff from subscriptions where ${NEVER_READ}
+      order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
+    const cutoff = sql`<= ${tooMany[0]?.cutoff ?? -1}`
+    const ended = sql`< ${engine.now()} - ${retention.deadMs}`
+    return (
+      (await deleteOldest(trx, sql`${NEVER_READ} and lease_token is null`, cutoff)) +
+      (await deleteOldest(trx, sql`refresh_at is null and unread = 1`, ended))
     )
-    const { age } = await sql<{ age: number | null }>`
-      select ${engine.now()} - min(due) as age from (${sql.join(
-        first.map((due) => sql`select ${due} as due`),
-        ' union all ',
-      )}) as first`.one(db)
-    return age === null || age < 0 ? null : age
   }
 }
 
@@ -98,28 +39,6 @@ async function deleteOldest(trx: Connection, which: Sql, requestedAt: Sql): Prom
     and ${sql.still(which)}
     returning subscription_uid`.execute(trx)
   return rows.length
-}
-
-/** Lists subscriptions for people, a page of an index at a time. */
-export function createSubscriptionList(
-  engine: Engine,
-  read: Engine['read'],
-  { asStored }: Pick<Subscriptions, 'asStored'>,
-) {
-  return async function listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]> {
-    const { subscriptionUid, businessUid, candidateBusinessUid, after = '', limit } = filter
-    const conditions = [sql`subscription_uid > ${after}`]
-    if (subscriptionUid !== undefined) conditions.push(sql`subscription_uid = ${subscriptionUid}`)
-    if (businessUid !== undefined) conditions.push(sql`business_uid = ${businessUid}`)
-    if (candidateBusinessUid !== undefined)
-      conditions.push(sql`candidate_business_uid = ${candidateBusinessUid}`)
-    const rows = await read((db) =>
-      sql<SubscriptionsTable & { store_now: number }>`
-        select subscriptions.*, ${engine.now()} as store_now from subscriptions
-        where ${sql.join(conditions, ' and ')} order by subscription_uid limit ${limit}`.execute(db),
-    )
-    return rows.map(asStored)
-  }
 }
 
 /** The rows of one transaction: on SQLite the event loop waits for it. */

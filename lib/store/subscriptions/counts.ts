@@ -1,11 +1,61 @@
 import { HOUR, MINUTE } from '../../base/clock.js'
 import { REFUSALS } from '../../base/errors.js'
-import type { SubscriptionCounts } from '../port/store.js'
+import { COUNTED_UP_TO, MAX_LAPSES, type SubscriptionCounts, URGENCY } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
-import { FAILING, SERVED } from './other-businesses.js'
+import { FAILING, NEVER_READ, SERVED } from './other-businesses.js'
 
-export type BusinessCounts = Pick<
+/** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
+const NORMAL_UP_TO = 1_000
+
+/** Counts of the table `subscriptions`, each along an index and up to a limit. */
+export function createSubscriptionCounts(engine: Engine, countedUpTo = COUNTED_UP_TO) {
+  return async function counts(
+    db: Connection,
+    maxStaleMs = Number.MAX_SAFE_INTEGER,
+  ): Promise<SubscriptionCounts> {
+    const normalUpTo = Math.min(NORMAL_UP_TO, countedUpTo)
+    const upTo = (rows: Sql, most = countedUpTo, among = sql`subscriptions`) =>
+      sql`(select count(*) from (select 1 as one from ${among} where ${rows} limit ${most}) as counted)`
+    const owed = sql`owed_since is not null and refresh_at is not null`
+    const byOwed = sql`subscriptions ${engine.byIndex('subscriptions_owed')}`
+    const givenUp = sql`refresh_at is null`
+    const { oldestRequestMs, ...counts } = await sql<
+      Omit<SubscriptionCounts, keyof BusinessCounts | 'oldestOverdueMs'>
+    >`
+      select
+        ${upTo(sql`subscription_uid >= ''`, normalUpTo)} as subscriptions,
+        ${upTo(owed, countedUpTo, byOwed)} as requested,
+        ${engine.now()} - (select min(owed_since) from ${byOwed} where ${owed}) as ${sql.ref('oldestRequestMs')},
+        ${upTo(givenUp)} as ${sql.ref('givenUp')},
+        ${upTo(sql`refresh_at is null and unread = 0`)} as ${sql.ref('knownGivenUp')},
+        ${upTo(sql`suspect = 1 and lapses >= ${sql.lit(MAX_LAPSES)} and lease_token is null`)} as lapsed`.one(
+      db,
+    )
+    return {
+      ...counts,
+      oldestRequestMs: oldestRequestMs === null ? null : Math.max(0, oldestRequestMs),
+      oldestOverdueMs: await oldestOverdueMs(db),
+      ...(await businessCounts(engine, db, { countedUpTo, normalUpTo, maxStaleMs })),
+    }
+  }
+
+  /** The first row of each class of the index `subscriptions_due`. */
+  async function oldestOverdueMs(db: Connection): Promise<number | null> {
+    const first = Object.values(URGENCY).map(
+      (urgency) => sql`(select min(refresh_at) from subscriptions
+        where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
+    )
+    const { age } = await sql<{ age: number | null }>`
+      select ${engine.now()} - min(due) as age from (${sql.join(
+        first.map((due) => sql`select ${due} as due`),
+        ' union all ',
+      )}) as first`.one(db)
+    return age === null || age < 0 ? null : age
+  }
+}
+
+type BusinessCounts = Pick<
   SubscriptionCounts,
   | 'active'
   | 'refused'
@@ -27,13 +77,13 @@ const MISSING_AWAITED_MS = 2 * MINUTE
 /** An outage shows in the reads of this time, before most of a thousand businesses are read again. */
 const LATELY_MS = 10 * MINUTE
 /** Of the subscriptions that were never read, anybody with the delivery secret adds some, so only the newest count. */
-const NEVER_READ = 1_000
+const NEWEST_COUNTED = 1_000
 
 /**
  * How many businesses the platform serves, how many it refuses, and how many answers are stale: each count reads a bounded
  * part of an index.
  */
-export async function businessCounts(
+async function businessCounts(
   engine: Pick<Engine, 'now'>,
   db: Connection,
   { countedUpTo, normalUpTo, maxStaleMs }: { countedUpTo: number; normalUpTo: number; maxStaleMs: number },
@@ -91,8 +141,8 @@ async function sinceTheFirst(
 async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
   const answered = sql`select business_uid, failure, 0 as is_leaving, 0 as is_stale from (
       select business_uid, failure, unread from subscriptions
-      where unread > 0 and (failure is not null or refresh_at is null)
-      order by requested_at desc limit ${sql.lit(NEVER_READ)}
+      where ${NEVER_READ}
+      order by requested_at desc limit ${sql.lit(NEWEST_COUNTED)}
     ) as newest
     where unread = 1 and failure in (${sql.join(REFUSALS.map((code) => sql.lit(code)))})`
   const { refused: active, hidden, ...counts } = await count(db, answered)
