@@ -14,8 +14,7 @@ export {
   type EventName,
   type MarketplaceEvent,
 } from './events/registry.js'
-export type { ListenerOptions, RequestListener } from './express/listener.js'
-export type { Middleware } from './express/receiver.js'
+export type { ListenerOptions, Middleware, RequestListener } from './express/doors.js'
 export type { Guard, GuardDecision, RequireEntitlementOptions } from './express/require-entitlement.js'
 export { createMarketplace } from './marketplace.js'
 export type { BusinessData } from './operations/businesses/export.js'
