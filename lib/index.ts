@@ -23,8 +23,7 @@ export type { Health, Readiness } from './operations/health/health-check.js'
 export type { WebhookReport } from './operations/health/webhooks-check.js'
 export type { JournalFilter } from './operations/journal/entry-filter.js'
 export type { HandlerFailure, JournalEntry } from './operations/journal/public-entry.js'
-export type { ImportOptions } from './operations/subscriptions/import.js'
-export type { ImportSummary } from './operations/subscriptions/import-results.js'
+export type { ImportOptions, ImportSummary } from './operations/subscriptions/import.js'
 export type {
   SubscriptionStatus,
   SubscriptionsFilter,

@@ -5,8 +5,7 @@ import type { HistoryItem, HistoryOptions } from '../operations/businesses/histo
 import type { JournalFilter } from '../operations/journal/entry-filter.js'
 import type { Action, ReplayFilter, ReplaySummary } from '../operations/journal/journal-operations.js'
 import type { JournalEntry } from '../operations/journal/public-entry.js'
-import type { ImportOptions } from '../operations/subscriptions/import.js'
-import type { ImportLine, ImportSummary } from '../operations/subscriptions/import-results.js'
+import type { ImportLine, ImportOptions, ImportSummary } from '../operations/subscriptions/import.js'
 import type {
   SubscriptionStatus,
   SubscriptionsFilter,
