@@ -120,7 +120,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         )
       await store.backup(path)
     }),
-    settled: whileOpen(parts.idle.settled),
+    settled: whileOpen(parts.settling.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
     readiness: parts.readiness,

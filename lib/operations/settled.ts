@@ -16,7 +16,7 @@ const TIMEOUT_MS = 30 * SECOND
  * and for a retry within a second. It does not wait for a later retry, verification or reconcile, nor for changes without
  * a handler.
  */
-export function createIdle(options: {
+export function createSettling(options: {
   store: Pick<Store, 'dueWork' | 'subscribe'>
   /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
   topics: (() => readonly Topic[]) | undefined
@@ -78,4 +78,4 @@ export function createIdle(options: {
   }
 }
 
-export type Idle = ReturnType<typeof createIdle>
+export type Settling = ReturnType<typeof createSettling>

@@ -5,7 +5,7 @@ import { createLine } from '../../base/line.js'
 import { sleep } from '../../base/waiting.js'
 
 /** The lease of one running item. */
-export interface Lease {
+interface Lease {
   /** By the clock, whether or not its timers have run: after a stall of the process other timers may run first. */
   isHeld(): boolean
   /** The item has ended: no renewal any more, and no `onLost`. */
