@@ -130,8 +130,6 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   clock?: Clock | undefined
 }
 
-export type { VerifyDelivery }
-
 /** The key of settings that no app needs to choose. The package's own tests and the demo shorten them. */
 export const INTERNALS: unique symbol = Symbol.for('marketplace-webhooks internals')
 

@@ -38,7 +38,7 @@ export type VerifyDelivery = (delivery: {
 }) => boolean | Promise<boolean>
 
 /** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
-export type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
+type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
 
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 

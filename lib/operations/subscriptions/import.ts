@@ -20,7 +20,7 @@ export interface ImportLine {
 }
 
 /** How many lines have which result, until now. */
-export interface ImportProgress {
+interface ImportProgress {
   /** Number of lines with a result. */
   done: number
   /** Number of all lines, for an array or a set. */
@@ -274,7 +274,7 @@ function givenLine(value: unknown, line: number): GivenLine {
 }
 
 /** Counts the results and collects the first lines that are not read. */
-export function createResultCounts(total: number | undefined) {
+function createResultCounts(total: number | undefined) {
   const counts = { done: 0, read: 0, missing: 0, refused: 0, invalid: 0, pending: 0 }
   const notRead: ImportLine[] = []
   const progress = (): ImportProgress => ({ ...counts, ...(total === undefined ? {} : { total }) })
