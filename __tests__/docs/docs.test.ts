@@ -100,7 +100,7 @@ describe('the pages on errors', () => {
         .filter((name) => name in ERROR_CODES)
         .map((code) => [code, status])
     })
-    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts', 'body-read-before.ts']
+    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
     const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(

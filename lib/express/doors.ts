@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../base/errors.js'
 import { isThenable } from '../base/waiting.js'
-import type { BodyRequest } from './body-read-before.js'
+import type { BodyRequest } from './body.js'
 import { cutOff, reply } from './reply.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
