@@ -39,7 +39,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
       indexOfSecret: createSecretSearch(deliverySecrets),
-      accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
+      accept: (...delivery) =>
+        parts.settling.accepting(() => reporting.accepting(() => parts.intake.accept(...delivery))),
       verifyDelivery: given.verifyDelivery,
       bodyLimitBytes: options.bodyLimitBytes,
       bodyTimeoutMs: internals.bodyTimeoutMs,

@@ -92,7 +92,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const replies = createDeliveryReplies(clock)
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
-  const reporting = createReporting({ telemetry, check, replies, settling, clock })
+  const reporting = createReporting({ telemetry, check, replies, clock })
   const { onAccepted } = reporting
   const intake = createIntake({
     classify,
