@@ -3,9 +3,9 @@ export type { Clock } from './base/clock.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError } from './base/errors.js'
 export { type HealthProblem, PROBLEMS, type ProblemCode } from './base/health.js'
 export type { SubscriptionRecord } from './base/record.js'
-export { type Decision, REASONS, type Reason } from './entitlement/decide.js'
+export type { Decision } from './entitlement/decide.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
-export { type NextStep, nextStepOf } from './entitlement/reasons.js'
+export { type NextStep, nextStepOf, REASONS, type Reason } from './entitlement/reasons.js'
 export { defineEvent, type EventDefinitions } from './events/define-event.js'
 export {
   type AnyEvent,
@@ -14,9 +14,9 @@ export {
   type EventName,
   type MarketplaceEvent,
 } from './events/registry.js'
-export type { ListenerOptions, RequestListener } from './express/listener.js'
-export type { Middleware } from './express/receiver.js'
+export type { ListenerOptions, Middleware, RequestListener } from './express/doors.js'
 export type { Guard, GuardDecision, RequireEntitlementOptions } from './express/require-entitlement.js'
+export type { VerifyDelivery } from './express/take-delivery.js'
 export { createMarketplace } from './marketplace.js'
 export type { BusinessData } from './operations/businesses/export.js'
 export type { HistoryItem } from './operations/businesses/history.js'
@@ -24,14 +24,13 @@ export type { Health, Readiness } from './operations/health/health-check.js'
 export type { WebhookReport } from './operations/health/webhooks-check.js'
 export type { JournalFilter } from './operations/journal/entry-filter.js'
 export type { HandlerFailure, JournalEntry } from './operations/journal/public-entry.js'
-export type { ImportOptions } from './operations/subscriptions/import.js'
-export type { ImportSummary } from './operations/subscriptions/import-results.js'
+export type { ImportOptions, ImportSummary } from './operations/subscriptions/import.js'
 export type {
   SubscriptionStatus,
   SubscriptionsFilter,
   TrackedSubscription,
 } from './operations/subscriptions/subscriptions.js'
-export type { MarketplaceOptions, VerifyDelivery } from './options.js'
+export type { MarketplaceOptions } from './options.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresPool } from './postgres/pool.js'
 export { restoreBackup } from './restore.js'

@@ -5,7 +5,7 @@ import { requireIdentifier } from './base/record.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
-import { createDoors } from './express/receiver.js'
+import { createDoors } from './express/doors.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createErase } from './operations/businesses/erase.js'
 import { createExport } from './operations/businesses/export.js'
@@ -39,7 +39,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
       indexOfSecret: createSecretSearch(deliverySecrets),
-      accept: (...delivery) => reporting.accepting(() => parts.intake.accept(...delivery)),
+      accept: (...delivery) =>
+        parts.settling.accepting(() => reporting.accepting(() => parts.intake.accept(...delivery))),
       verifyDelivery: given.verifyDelivery,
       bodyLimitBytes: options.bodyLimitBytes,
       bodyTimeoutMs: internals.bodyTimeoutMs,
@@ -120,7 +121,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         )
       await store.backup(path)
     }),
-    settled: whileOpen(parts.idle.settled),
+    settled: whileOpen(parts.settling.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,
     readiness: parts.readiness,

@@ -16,7 +16,7 @@ import { createOverdueWork } from './operations/health/overdue-work.js'
 import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
 import { createReporting } from './operations/reporting.js'
-import { createIdle } from './operations/settled.js'
+import { createSettling } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
@@ -84,7 +84,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
 
   const handlers = createHandlers({ onTopicsChange: () => worker?.handlersChanged() })
-  const idle = createIdle({
+  const settling = createSettling({
     store,
     topics: options.worker ? handlers.topics : undefined,
     areTopicsKnown: () => worker?.areTopicsKnown() ?? true,
@@ -92,7 +92,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const replies = createDeliveryReplies(clock)
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
-  const reporting = createReporting({ telemetry, check, replies, idle, clock })
+  const reporting = createReporting({ telemetry, check, replies, clock })
   const { onAccepted } = reporting
   const intake = createIntake({
     classify,
@@ -211,7 +211,7 @@ export function createParts<Custom extends EventDefinitions>(
     intake,
     imports,
     check,
-    idle,
+    settling,
     lifecycle,
     healthChanges,
     readiness: () => during(readiness()),

@@ -35,9 +35,6 @@ const PURE = {
   'lib/base/record.ts': ['records.test.ts'],
   'lib/base/waiting.ts': ['waiting.test.ts', 'slices.test.ts'],
   'lib/work/reading/facts.ts': CONCLUDING,
-  'lib/work/reading/conclude-found.ts': CONCLUDING,
-  'lib/work/reading/conclude-gone.ts': CONCLUDING,
-  'lib/work/reading/conclude-not-shown.ts': CONCLUDING,
   'lib/work/reading/conclude-read.ts': CONCLUDING,
   'lib/operations/health/problems-of-counts.ts': ['read-outcomes.test.ts'],
   'lib/work/reading/outcomes.ts': ['read-outcomes.test.ts'],
@@ -58,7 +55,6 @@ const OTHERS = {
   'lib/work/handling/call-handler.ts': ['call-handler.test.ts'],
   'lib/work/leases/lease.ts': ['lease-loop.test.ts', 'lease.test.ts'],
   'lib/work/leases/lease-loop.ts': LOOPING,
-  'lib/work/leases/look-times.ts': LOOPING,
   'lib/work/reading/refresh-subscription.ts': ['refresh-subscription.test.ts'],
   'lib/work/leases/slots.ts': ['slots.test.ts'],
 }

@@ -51,6 +51,23 @@ describe('batches', () => {
     expect(written).toEqual([['a', 'b', 'c', 'd', 'e'], ['a', 'b', 'c'], ['a', 'b'], ['c'], ['d', 'e']])
   })
 
+  it.each([
+    ['for the batch', 'take'],
+    ['for one of its items', 'b'],
+  ])('whose take() throws %s fail as a whole, and the next one is written', async (_, at) => {
+    let isBroken = true
+    const { batches, written } = scene({ take: (step) => isBroken && step === at && fail('take') })
+    const results = await Promise.allSettled(['a', 'b', 'c'].map(batches.add))
+    expect(results).toMatchObject([
+      { reason: new Error('take') },
+      { reason: new Error('take') },
+      { reason: new Error('take') },
+    ])
+    isBroken = false
+    expect(await batches.add('d')).toBe('d!')
+    expect(written).toEqual([['d']])
+  })
+
   it('that fail for another reason fail as a whole, and the next one is written', async () => {
     let isDown = true
     const { batches, written } = scene({ write: () => isDown && fail('down') })
@@ -68,16 +85,23 @@ function fail(message: string): never {
 
 function scene({
   most = 10,
+  take = () => undefined,
   write = () => undefined,
 }: {
   most?: number
+  /** Called when a batch begins, with `take`, and for each item that it asks for. */
+  take?(step: string): unknown
   write?(items: readonly string[], nth: number): unknown
 } = {}) {
   const written: string[][] = []
   const batches = createBatches<string, string>({
     take() {
+      take('take')
       let taken = 0
-      return () => ++taken <= most
+      return (item) => {
+        take(item)
+        return ++taken <= most
+      }
     },
     async write(items) {
       written.push([...items])

@@ -3,7 +3,8 @@ import { createServer } from 'node:http'
 import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import { createDeadlines } from '../../lib/base/deadlines.js'
-import { createReceiver, type ReceiverOptions } from '../../lib/express/receiver.js'
+import { createDoors } from '../../lib/express/doors.js'
+import type { ReceiverOptions } from '../../lib/express/take-delivery.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { RECEIVER_DEFAULTS } from '../support/defaults.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
@@ -158,7 +159,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
   const outcomes: string[] = []
   let isWaiting = false
   const inner = clock.forProcess()
-  const receive = createReceiver({
+  const { router } = createDoors({
     ...RECEIVER_DEFAULTS,
     indexOfSecret: (candidate) => ['secret'].indexOf(candidate),
     accept: async () => [{ id: 'e1', issues: null }],
@@ -174,7 +175,7 @@ async function receiving(options: Partial<ReceiverOptions>) {
     count: (outcome) => outcomes.push(outcome),
     ...options,
   })
-  const server = createServer(receive).listen(0, '127.0.0.1')
+  const server = createServer(router).listen(0, '127.0.0.1')
   await once(server, 'listening')
   onCleanUp(() => {
     server.close()

@@ -5,8 +5,8 @@ import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/base/errors.js'
 import { PROBLEMS } from '../../lib/base/health.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { WARNINGS } from '../../lib/base/warnings.js'
-import { REASONS } from '../../lib/entitlement/decide.js'
 import { PURCHASE_STATES } from '../../lib/entitlement/purchase-state.js'
+import { REASONS } from '../../lib/entitlement/reasons.js'
 import { EVENTS, type EventName } from '../../lib/events/registry.js'
 import { createMarketplace } from '../../lib/index.js'
 import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
@@ -100,7 +100,7 @@ describe('the pages on errors', () => {
         .filter((name) => name in ERROR_CODES)
         .map((code) => [code, status])
     })
-    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts', 'body-read-before.ts']
+    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
     const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(

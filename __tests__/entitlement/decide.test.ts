@@ -7,11 +7,9 @@ import {
   type DecisionRules,
   decide,
   decisionWithout,
-  REASONS,
-  type Reason,
 } from '../../lib/entitlement/decide.js'
 import { createOwnRule } from '../../lib/entitlement/own-rule.js'
-import { nextStepOf } from '../../lib/entitlement/reasons.js'
+import { nextStepOf, REASONS, type Reason } from '../../lib/entitlement/reasons.js'
 import type { Subscription } from '../../lib/store/port/store.js'
 
 const NOW = Date.UTC(2030, 0, 10)

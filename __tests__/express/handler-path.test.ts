@@ -1,8 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { Server } from 'node:net'
 import { describe, expect, it, jest } from '@jest/globals'
-import { createListener } from '../../lib/express/listener.js'
-import { createReceiver } from '../../lib/express/receiver.js'
+import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { listen, OPTIONS, seenBy, send, serve } from '../support/receiving/handler-calls.js'
@@ -92,7 +91,7 @@ describe('the path of the handler', () => {
     [{ path: '/hooks', otherwise: null }, 'otherwise must be a function'],
     [{ path: '/', otherwise: () => {} }, 'leaves none for otherwise'],
   ])('is refused at construction if it could never work: %j', (options, why) => {
-    expect(() => createListener(OPTIONS, options as never)).toThrow(
+    expect(() => createDoors(OPTIONS).listener(options as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid', message: expect.stringContaining(why) }),
     )
   })
@@ -125,7 +124,7 @@ describe('marketplace.handler', () => {
 
 describe('the number of parameters, which adapters of other frameworks check,', () => {
   it('is three, as for Express middleware', () => {
-    const receive = createReceiver(OPTIONS)
+    const receive = createDoors(OPTIONS).router
     expect([receive.name, receive.length]).toEqual(['receiveDelivery', 3])
     const guard = createRequireEntitlement({
       isEntitled: async () => true,
@@ -137,7 +136,7 @@ describe('the number of parameters, which adapters of other frameworks check,', 
 
   it('lets adapters wait for the end of the request, because next is never called', async () => {
     const next = jest.fn()
-    const receive = createReceiver(OPTIONS)
+    const receive = createDoors(OPTIONS).router
     const port = await listen(createServer((req, res) => receive(req, res, next)))
     expect([await send(port, `/${SECRET}`), await send(port, '/wrong')]).toEqual([200, 404])
     expect(next).not.toHaveBeenCalled()

@@ -3,7 +3,7 @@ import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import { describe, expect, it } from '@jest/globals'
 import express5 from 'express'
-import { createListener } from '../../lib/express/listener.js'
+import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { listen, OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
@@ -127,7 +127,7 @@ describe('the app behind the handler', () => {
   })
 
   it('A20 is served over HTTP/2 too', async () => {
-    const handler = createListener(OPTIONS, { path: PATH, otherwise: (_req, res) => res.end('app') })
+    const handler = createDoors(OPTIONS).listener({ path: PATH, otherwise: (_req, res) => res.end('app') })
     const port = await listen(createHttp2Server(handler))
     const session = connectHttp2(`http://127.0.0.1:${port}`)
     onCleanUp(() => session.destroy())

@@ -2,7 +2,7 @@ import type { Socket } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import express5 from 'express'
 import request from 'supertest'
-import type { ReceiverOptions } from '../../lib/express/receiver.js'
+import type { ReceiverOptions } from '../../lib/express/take-delivery.js'
 import { barrier, dial, EVENT, express4, listen, setUp } from '../support/receiving/receivers.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'

@@ -4,7 +4,7 @@ import express5 from 'express'
 import request from 'supertest'
 import type { Envelope } from '../../lib/base/envelope.js'
 import { createSecretSearch } from '../../lib/express/delivery-secret.js'
-import { createReceiver } from '../../lib/express/receiver.js'
+import { createDoors } from '../../lib/express/doors.js'
 import { RECEIVER_DEFAULTS } from '../support/defaults.js'
 import { barrier, dial, EVENT, express4, listen, setUp, until } from '../support/receiving/receivers.js'
 
@@ -174,7 +174,7 @@ describe.each([
 describe('the options of the receiver', () => {
   it('give a middleware with a name in stack traces', () => {
     expect(
-      createReceiver({ ...RECEIVER_DEFAULTS, indexOfSecret: () => 0, accept: async () => [] }).name,
+      createDoors({ ...RECEIVER_DEFAULTS, indexOfSecret: () => 0, accept: async () => [] }).router.name,
     ).toBe('receiveDelivery')
   })
 })

@@ -1,6 +1,6 @@
 import { nextTurn } from './waiting.js'
 
-export interface Batches<Item, Result> {
+interface Batches<Item, Result> {
   /** Resolves with the result of the item once its batch is written. Rejects with the error that concerns it. */
   add(item: Item): Promise<Result>
 }
@@ -10,6 +10,7 @@ export interface Batches<Item, Result> {
  * turn of the event loop in which its write may begin, so there is no timer to tune, and a lone item hardly waits.
  *
  * A batch that fails because of one of its items is split until that item is alone, so that the others are written.
+ * What `take` throws rejects all that wait, and the next batch begins anew.
  */
 export function createBatches<Item, Result>(options: {
   /**
@@ -36,16 +37,23 @@ export function createBatches<Item, Result>(options: {
   }
 
   function takeBatch(): Waiter<Item, Result>[] {
-    const takes = take()
+    const all = waiting
     const batch: Waiter<Item, Result>[] = []
-    const left: Waiter<Item, Result>[] = []
-    for (const each of waiting) (takes(each.item) ? batch : left).push(each)
-    waiting = left
-    return batch
+    waiting = []
+    try {
+      const takes = take()
+      for (const each of all) (takes(each.item) ? batch : waiting).push(each)
+      return batch
+    } catch (error) {
+      waiting = []
+      for (const { reject } of all) reject(error)
+      return []
+    }
   }
 
   /** Never rejects. */
   async function writeAll(batch: readonly Waiter<Item, Result>[]): Promise<void> {
+    if (batch.length === 0) return
     try {
       const results = await write(batch.map(({ item }) => item))
       batch.forEach(({ resolve }, i) => {

@@ -126,7 +126,7 @@ export class ConfigError extends MarketplaceError {
 }
 
 /** The body of an error reply, RFC 9457 (application/problem+json). */
-export interface Problem {
+interface Problem {
   /** Always `about:blank`: `code` names the problem. */
   type: string
   /** The code in words. */

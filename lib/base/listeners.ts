@@ -13,6 +13,8 @@ export function createListeners<T>(onError: (error: unknown) => void) {
       return () => void listeners.delete(own)
     },
 
+    count: () => listeners.size,
+
     call(value: T) {
       for (const listener of listeners) {
         try {

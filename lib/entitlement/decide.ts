@@ -6,8 +6,6 @@ import type { RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
 
-export { REASONS, type Reason } from './reasons.js'
-
 /** The answer for a business, with its reason and evidence. */
 export interface Decision {
   business_uid: string

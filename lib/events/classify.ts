@@ -10,7 +10,7 @@ type Recognised<R extends EventDefinitions = BuiltInEvents> = {
   [Name in EventName<R>]: { recognised: true; name: Name; data: EventData<Name, R>; subject: Subject }
 }[EventName<R>]
 
-export interface Unrecognised {
+interface Unrecognised {
   recognised: false
   /** Whether it names a known event, so that only its data is unexpected. */
   isKnownEvent: boolean

@@ -2,7 +2,7 @@ import { type BuiltInEvents, EVENTS, type EventData, type EventName } from './re
 import { installSubject, noticeSubject, recordSubject, type Subject } from './subject.js'
 
 /** A built-in event, as the classifier returns it. */
-export interface Documented {
+interface Documented {
   recognised: true
   name: EventName<BuiltInEvents>
   data: unknown

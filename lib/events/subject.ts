@@ -16,7 +16,7 @@ export interface Subject {
  * `notice`: names a subscription of the app. `record`: a full record of any subscription of the business. `installed`,
  * `uninstalled`: concern the business as a whole. `other`: requests no read.
  */
-export type SubjectKind = (typeof SUBJECT_KINDS)[number]
+type SubjectKind = (typeof SUBJECT_KINDS)[number]
 
 const SUBJECT_KINDS = ['notice', 'record', 'installed', 'uninstalled', 'other'] as const
 

@@ -3,8 +3,7 @@ import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
 import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
-import { createBodyReader } from './body.js'
-import type { BodyRequest } from './body-read-before.js'
+import { type BodyRequest, createBodyReader } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
 import { type Body, envelopesOf } from './envelopes.js'
 import { reply, replyProblem } from './reply.js'
@@ -38,7 +37,7 @@ export type VerifyDelivery = (delivery: {
 }) => boolean | Promise<boolean>
 
 /** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
-export type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
+type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
 
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 

@@ -10,7 +10,6 @@ import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
 import { type HandlerFailure, publicDeath, publicFailure } from './journal/public-entry.js'
-import type { Idle } from './settled.js'
 
 const HISTOGRAMS = { accept: 'accept.duration', read: 'read.duration', handle: 'handler.duration' } as const
 
@@ -24,10 +23,9 @@ export function createReporting(options: {
   check: Pick<WebhooksCheck, 'noteWrongSecret'>
   /** Judges what the senders of deliveries got. */
   replies: Pick<DeliveryReplies, 'note'>
-  idle: Pick<Idle, 'accepting' | 'progress'>
   clock: Clock
 }) {
-  const { telemetry, check, replies, idle, clock } = options
+  const { telemetry, check, replies, clock } = options
   const { count, record, log, failure } = telemetry
   const failures = createListeners<HandlerFailure>((error) => failure('handling', error))
 
@@ -64,7 +62,7 @@ export function createReporting(options: {
     },
 
     accepting: <T>(call: () => Promise<T>): Promise<T> =>
-      idle.accepting(() => observed('accept', { outcomeOf: () => 'accepted' }, call)),
+      observed('accept', { outcomeOf: () => 'accepted' }, call),
 
     /** To be called within the span of the delivery. */
     onAccepted({ id, subscriptionUid }: NewEvent, item: NamedItem | undefined) {
@@ -87,7 +85,6 @@ export function createReporting(options: {
         const code = result.code ?? result.kind
         log('reading', code, `${code}: the read of a subscription failed`, 'warn')
       }
-      idle.progress()
       for (const { to } of conclusion.moves) count('changes', { to: stateForMetrics(to) })
       const isAnswer = result.kind === 'found' && conclusion.settled && generation > settledGeneration
       if (isAnswer && requestedAt !== null) record('decision.delay', Math.max(0, clock.now() - requestedAt))
@@ -105,7 +102,6 @@ export function createReporting(options: {
 
     handled({ id, kind }: Entry, result: EntryEnd['result']) {
       count('handled', { kind, outcome: result.kind })
-      idle.progress()
       if (result.kind !== 'done') {
         const level = result.kind === 'dead' ? 'error' : 'warn'
         log('handling', result.kind, `${kind} ${id}: ${result.error}`, level)

@@ -1,13 +1,12 @@
 import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
-import { createListeners } from '../base/listeners.js'
-import { createRecheck } from '../base/waiting.js'
+import { sleep } from '../base/waiting.js'
 import type { DueWork, Store, Topic } from '../store/port/store.js'
 
 /** Work due within this time is waited for, such as a first retry or the pause between two reads. */
 const SOON_MS = SECOND
-/** Polling interval when no notification arrives: another process may do the work. */
-const POLL_MS = 100
+/** The pause between two looks. Any process may do the work, and only tests call `settled`. */
+const LOOK_EVERY_MS = 10
 const TIMEOUT_MS = 30 * SECOND
 
 /**
@@ -16,8 +15,8 @@ const TIMEOUT_MS = 30 * SECOND
  * and for a retry within a second. It does not wait for a later retry, verification or reconcile, nor for changes without
  * a handler.
  */
-export function createIdle(options: {
-  store: Pick<Store, 'dueWork' | 'subscribe'>
+export function createSettling(options: {
+  store: Pick<Store, 'dueWork'>
   /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
   topics: (() => readonly Topic[]) | undefined
   /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
@@ -26,31 +25,18 @@ export function createIdle(options: {
 }) {
   const { store, topics, areTopicsKnown, clock } = options
   let accepting = 0
-  /** Ends the pause of each waiting caller, so that it looks again. */
-  const { add: onProgress, call: progress } = createListeners<void>(() => {})
-
-  function accepted() {
+  const accepted = () => {
     accepting--
-    progress()
   }
 
   async function settled({ timeoutMs = TIMEOUT_MS }: { timeoutMs?: number } = {}): Promise<void> {
     const until = clock.monotonic() + timeoutMs
-    const recheck = createRecheck(clock, POLL_MS)
-    const ends = [store.subscribe(recheck.end), onProgress(recheck.end)]
-    try {
-      for (;;) {
-        // The pause begins before the look, so that progress during the look ends it.
-        const pause = recheck.wait(Math.max(1, until - clock.monotonic()))
-        const due = await look()
-        if (due === undefined) return
-        if (clock.monotonic() >= until)
-          throw new MarketplaceError('not_settled', `Cannot settle within ${timeoutMs} ms: ${due}`)
-        await pause
-      }
-    } finally {
-      recheck.end()
-      for (const end of ends) end()
+    for (;;) {
+      const due = await look()
+      if (due === undefined) return
+      if (clock.monotonic() >= until)
+        throw new MarketplaceError('not_settled', `Cannot settle within ${timeoutMs} ms: ${due}`)
+      await sleep(LOOK_EVERY_MS, clock)
     }
   }
 
@@ -66,8 +52,6 @@ export function createIdle(options: {
 
   return {
     settled,
-    /** To be called after a read or a handler: everyone who waits looks again. */
-    progress,
     /** Counts a delivery while it is being accepted. */
     accepting<T>(call: () => Promise<T>): Promise<T> {
       accepting++
@@ -77,5 +61,3 @@ export function createIdle(options: {
     },
   }
 }
-
-export type Idle = ReturnType<typeof createIdle>

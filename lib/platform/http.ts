@@ -168,17 +168,14 @@ function networkCode(error: unknown): string {
   return 'no further reason'
 }
 
-/**
- * Error replies seen so far: `{"success":false,"errors":[{"code","message"}]}`, `{"error":"…"}`,
- * `{"message","status":"Error"}`, or an HTML page, with 4xx, 5xx and at times with 200.
- */
-
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 /**
- * Whether the body of a reply is an error, also with a good status. An `error` of null, `""` or false is not one.
+ * Whether the body of a reply is an error, also with a good status. Error replies seen so far:
+ * `{"success":false,"errors":[{"code","message"}]}`, `{"error":"…"}`, `{"message","status":"Error"}`, or an HTML page, with
+ * 4xx, 5xx and at times with 200. An `error` of null, `""` or false is not one.
  */
 export function isError({ json, isPage }: HttpReply): boolean {
   if (!isObject(json)) return isPage

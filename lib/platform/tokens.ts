@@ -10,7 +10,7 @@ export interface FetchedToken {
   expiresIn: unknown
 }
 
-export interface Tokens {
+interface Tokens {
   /** A token for the business: cached, or fetched once for all concurrent callers. Rejects as `fetchToken` does. */
   get(businessUid: string): Promise<string>
   /** Whether a token for the business is being fetched. */

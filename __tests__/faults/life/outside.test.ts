@@ -202,6 +202,7 @@ describe('K24 a plug-in of the app', () => {
        otel.metrics.setGlobalMeterProvider({ getMeter() { throw new Error('no meter') } })
        const clock = {
          now: () => { if (Math.random() < 0.2) throw new Error('no time'); return Date.now() },
+         monotonic: () => clock.now(),
          setTimeout: (callback, ms) => { if (Math.random() < 0.1) throw new Error('no timer'); return setTimeout(callback, ms) },
          clearTimeout: (timer) => clearTimeout(timer),
        }

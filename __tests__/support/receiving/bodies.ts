@@ -4,7 +4,8 @@ import type express5 from 'express'
 import request from 'supertest'
 import type { Envelope } from '../../../lib/base/envelope.js'
 import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
-import { createReceiver, type ReceiverOptions } from '../../../lib/express/receiver.js'
+import { createDoors } from '../../../lib/express/doors.js'
+import type { ReceiverOptions } from '../../../lib/express/take-delivery.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 
@@ -31,7 +32,7 @@ export async function serve(
   for (const middleware of before) app.use(middleware)
   app.use(
     '/hooks',
-    createReceiver({
+    createDoors({
       ...RECEIVER_DEFAULTS,
       indexOfSecret: createSecretSearch([SECRET]),
       accept: async (envelopes) => {
@@ -39,7 +40,7 @@ export async function serve(
         return envelopes.map((_envelope, i) => ({ id: `e${i}`, issues: null }))
       },
       ...options,
-    }),
+    }).router,
   )
   const server = app.listen(0, '127.0.0.1')
   await once(server, 'listening')

@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type ServerResponse } from 'node:ht
 import { createServer as createHttp2Server, createSecureServer } from 'node:http2'
 import type { AddressInfo, Server } from 'node:net'
 import express5 from 'express'
-import { createReceiver } from '../../../lib/express/receiver.js'
+import { createDoors } from '../../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../../lib/express/require-entitlement.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 import { CERTIFICATE, KEY } from '../processes/certificate.js'
@@ -18,7 +18,7 @@ export const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
-const receive = createReceiver({
+const { router: receive } = createDoors({
   ...RECEIVER_DEFAULTS,
   indexOfSecret: (candidate) => [SECRET].indexOf(candidate),
   // This wait is long enough for a sender to disconnect.

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { createServer } from 'node:http'
 import { type AddressInfo, connect, type Server } from 'node:net'
 import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
-import { createListener, type ListenerOptions } from '../../../lib/express/listener.js'
+import { createDoors, type ListenerOptions } from '../../../lib/express/doors.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 import { until } from '../until.js'
@@ -22,18 +22,15 @@ export async function serve(options: ListenerOptions) {
   const kept: unknown[] = []
   const errors: unknown[] = []
   const seen: string[] = []
-  const handler = createListener(
-    {
-      ...OPTIONS,
-      accept: (envelopes) => {
-        kept.push(...envelopes.map(({ value }) => value))
-        return OPTIONS.accept(envelopes)
-      },
-      onError: (error) => errors.push(error),
+  const { listener } = createDoors({
+    ...OPTIONS,
+    accept: (envelopes) => {
+      kept.push(...envelopes.map(({ value }) => value))
+      return OPTIONS.accept(envelopes)
     },
-    options,
-  )
-  const server = createServer(handler)
+    onOtherwiseError: (error) => errors.push(error),
+  })
+  const server = createServer(listener(options))
   seenBy.set(server, seen)
   const port = await listen(server)
   return { port, url: `http://127.0.0.1:${port}`, kept, errors, seen }

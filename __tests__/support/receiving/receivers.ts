@@ -4,7 +4,8 @@ import { afterEach, expect, jest } from '@jest/globals'
 import type express5 from 'express'
 import type { Envelope } from '../../../lib/base/envelope.js'
 import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
-import { createReceiver, type ReceiverOptions } from '../../../lib/express/receiver.js'
+import { createDoors } from '../../../lib/express/doors.js'
+import type { ReceiverOptions } from '../../../lib/express/take-delivery.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 
@@ -37,7 +38,7 @@ export function setUp(
 ) {
   const kept: (readonly Envelope[])[] = []
   const outcomes: string[] = []
-  const receiver = createReceiver({
+  const { router: receiver } = createDoors({
     ...RECEIVER_DEFAULTS,
     indexOfSecret: createSecretSearch([SECRET]),
     accept: async (envelopes) => {

@@ -1,7 +1,7 @@
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { createListener } from '../../../lib/postgres/notifications.js'
 import { createLifeCycle } from '../../../lib/store/life-cycle.js'
-import { createLease } from '../../../lib/work/leases/lease.js'
+import { createRunningItems } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
 import { CHANNEL, createListeningServer } from '../engines/listening-server.js'
 import { gate } from '../until.js'
@@ -55,19 +55,22 @@ function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
 
 function lease(): Explored<'confirm' | 'refuse' | 'fail' | 'hang' | 'end'> {
   const clock = handClock()
-  let isLost = false
+  const item = gate()
+  let lost: AbortSignal | undefined
   let renew: () => Promise<boolean> = async () => true
-  const made = createLease({
-    heldUntil: 30 * SECOND,
+  const running = createRunningItems<string>({
     leaseMs: 30 * SECOND,
     renewEveryMs: 10 * SECOND,
     clock,
-    renew: () => renew(),
-    onLost() {
-      isLost = true
+    run(_item, { signal }) {
+      lost = signal
+      return item.opened
     },
+    renew: () => renew(),
+    onEnd() {},
+    onError() {},
   })
-  made.startRenewal(10 * SECOND)
+  running.begin(['item'], 30 * SECOND)
   const renewals = {
     confirm: async () => true,
     refuse: async () => false,
@@ -77,12 +80,15 @@ function lease(): Explored<'confirm' | 'refuse' | 'fail' | 'hang' | 'end'> {
   return {
     inputs: () => ['confirm', 'refuse', 'fail', 'hang', 'end'],
     async give(input) {
-      if (input === 'end') return made.end()
+      if (input === 'end') {
+        item.open()
+        return rest()
+      }
       renew = renewals[input]
       await clock.advance(input === 'hang' ? 30 * SECOND : 10 * SECOND)
     },
     async state() {
-      if (isLost) return 'lost'
+      if (lost?.aborted) return 'lost'
       return clock.nextInMs() === null ? 'ended' : 'held'
     },
   }

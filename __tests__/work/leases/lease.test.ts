@@ -1,78 +1,129 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
-import { createLease } from '../../../lib/work/leases/lease.js'
+import { createRunningItems, type RunningLease } from '../../../lib/work/leases/lease.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { gate } from '../../support/until.js'
 
 describe('a lease', () => {
-  it('that ended before its renewal would begin is lost at once', async () => {
-    for (const lateMs of [0, 1]) {
-      const { lease, clock, lost } = leased({ heldForMs: 0 })
-      await clock.advance(lateMs)
-      lease.startRenewal(SECOND)
-      expect(lost()).toBe(1)
+  it('that ended before its item begins is lost at once', () => {
+    for (const heldForMs of [0, -1]) {
+      const { lease } = leased({ heldForMs })
+      expect([lease.signal.aborted, lease.isHeld()]).toEqual([true, false])
     }
+  })
+
+  it('that ends before its renewal is lost then', async () => {
+    const { lease, clock, renewals } = leased({ heldForMs: 5 * SECOND })
+    await clock.advance(5 * SECOND - 1)
+    expect(lease.signal.aborted).toBe(false)
+    await clock.advance(1)
+    expect([lease.signal.aborted, renewals()]).toEqual([true, 0])
   })
 
   it('whose item ends during a renewal is neither renewed again nor lost', async () => {
     for (const answer of [true, false]) {
       const renewal = gate<boolean>()
-      const { lease, clock, lost, renewals } = leased({ renew: () => renewal.opened })
-      lease.startRenewal(20 * SECOND)
+      const { lease, clock, end, renewals } = leased({ renew: () => renewal.opened })
       await clock.advance(20 * SECOND)
       expect(renewals()).toBe(1)
-      lease.end()
+      end()
       renewal.open(answer)
       await clock.advance(300 * SECOND)
-      expect([lost(), renewals()]).toEqual([0, 1])
+      expect([lease.signal.aborted, renewals()]).toEqual([false, 1])
     }
   })
 
   it('whose item has ended is never renewed', async () => {
-    const { lease, clock, lost, renewals } = leased()
-    lease.end()
-    lease.startRenewal(20 * SECOND)
+    const { lease, clock, end, renewals } = leased()
+    end()
     await clock.advance(300 * SECOND)
-    expect([lost(), renewals()]).toEqual([0, 0])
+    expect([lease.signal.aborted, renewals()]).toEqual([false, 0])
   })
 
-  it('ends by the clock, also before its timers have run', async () => {
-    const { lease, clock } = leased()
-    await clock.advance(60 * SECOND - 1)
+  it('ends by the clock, also before its timers have run', () => {
+    const { lease, freeze } = leased()
+    freeze(60 * SECOND - 1)
     expect(lease.isHeld()).toBe(true)
-    await clock.advance(1)
-    expect(lease.isHeld()).toBe(false)
+    freeze(1)
+    expect([lease.isHeld(), lease.signal.aborted]).toEqual([false, false])
   })
 
   it('is held for as long as a renewal says', async () => {
-    const { lease, clock, lost } = leased()
-    lease.startRenewal(20 * SECOND)
+    const { lease, clock } = leased()
     await clock.advance(300 * SECOND)
-    expect([lease.isHeld(), lost()]).toEqual([true, 0])
+    expect([lease.isHeld(), lease.signal.aborted]).toEqual([true, false])
   })
 
   it('that the store refuses to renew is lost once', async () => {
-    const { lease, clock, lost, renewals } = leased({ renew: async () => false })
-    lease.startRenewal(20 * SECOND)
+    const { lease, clock, renewals } = leased({ renew: async () => false })
     await clock.advance(50 * SECOND)
-    expect([lost(), renewals()]).toEqual([1, 1])
+    expect([lease.signal.aborted, lease.isHeld(), renewals()]).toEqual([true, false, 1])
+  })
+
+  it('of another claim is renewed at its own times, by the same timer', async () => {
+    const { clock, begin, timers, renewed } = leased()
+    await clock.advance(10 * SECOND)
+    begin('b')
+    expect(timers()).toBe(1)
+    await clock.advance(10 * SECOND)
+    expect([renewed, timers()]).toEqual([['a'], 1])
+    await clock.advance(10 * SECOND)
+    expect([renewed, timers()]).toEqual([['a', 'b'], 1])
   })
 })
 
+/** The lease of the item `a`, which runs until `end()`. */
 function leased({ renew = async () => true, heldForMs = 60 * SECOND } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
-  let losses = 0
-  let renewals = 0
-  const lease = createLease({
-    renew() {
-      renewals++
+  const process = clock.forProcess()
+  const renewed: string[] = []
+  const leases: RunningLease[] = []
+  const ending = gate()
+  let frozenMs = 0
+  const timers = new Set<unknown>()
+  const running = createRunningItems<string>({
+    run(_item, lease) {
+      leases.push(lease)
+      return ending.opened
+    },
+    renew(item) {
+      renewed.push(item)
       return renew()
     },
-    onLost: () => void losses++,
-    heldUntil: clock.forProcess().monotonic() + heldForMs,
     leaseMs: 60 * SECOND,
     renewEveryMs: 20 * SECOND,
-    clock: clock.forProcess(),
+    clock: {
+      now: process.now,
+      monotonic: () => process.monotonic() + frozenMs,
+      setTimeout(callback, delayMs) {
+        const handle = process.setTimeout(() => {
+          timers.delete(handle)
+          callback()
+        }, delayMs)
+        timers.add(handle)
+        return handle
+      },
+      clearTimeout(handle) {
+        timers.delete(handle)
+        process.clearTimeout(handle)
+      },
+    },
+    onError() {},
+    onEnd() {},
   })
-  return { lease, clock, lost: () => losses, renewals: () => renewals }
+  const begin = (item: string) => running.begin([item], process.monotonic() + heldForMs)
+  begin('a')
+  return {
+    clock,
+    lease: leases[0] as RunningLease,
+    begin,
+    end: ending.open,
+    renewed,
+    renewals: () => renewed.length,
+    timers: () => timers.size,
+    /** Lets the time pass in which no timer of the process runs. */
+    freeze: (ms: number) => {
+      frozenMs += ms
+    },
+  }
 }

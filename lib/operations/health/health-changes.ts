@@ -25,7 +25,6 @@ export function createHealthChanges(options: {
     telemetry.failure('health', error),
   )
   let reported: Health = { status: 'ok', problems: [], counts: null }
-  let listening = 0
   let timer: unknown
   let isClosed = false
 
@@ -41,7 +40,7 @@ export function createHealthChanges(options: {
   }
 
   function watch() {
-    if (isClosed || timer !== undefined || !(telemetry.hasLogger || listening > 0)) return
+    if (isClosed || timer !== undefined || !(telemetry.hasLogger || listeners.count() > 0)) return
     timer = clock.setTimeout(() => {
       const again = () => {
         timer = undefined
@@ -59,14 +58,8 @@ export function createHealthChanges(options: {
       const remove = listeners.add(
         typeof listener === 'function' ? ({ health, before }) => listener(health, before) : listener,
       )
-      let isListening = true
-      listening++
       watch()
-      return () => {
-        remove()
-        if (isListening) listening--
-        isListening = false
-      }
+      return remove
     },
 
     close() {

@@ -20,21 +20,21 @@ export interface WebhookReport {
 }
 
 /** How often something arrived, and when. */
-export interface Arrivals {
+interface Arrivals {
   count: number
   firstAt: string | null
   lastAt: string | null
 }
 
 /** The deliveries of one event. */
-export interface WebhookEventReport extends Arrivals {
+interface WebhookEventReport extends Arrivals {
   /** The registration name. */
   event: string
   secrets: SecretReport[]
 }
 
 /** The deliveries of one delivery secret. */
-export interface SecretReport extends Arrivals {
+interface SecretReport extends Arrivals {
   /** Its position in `deliverySecrets`: `first`, `second` …; `removed` when it is no longer configured. */
   secret: string
   configured: boolean

@@ -6,7 +6,7 @@ import { identifier, storable } from '../../base/record.js'
 import type { EntryKind, Store } from '../../store/port/store.js'
 import { checked, checkedFilter, type JournalFilter, limit } from './entry-filter.js'
 import { entryPages } from './pages.js'
-import { type JournalEntry, publicEntries, publicEntry } from './public-entry.js'
+import { type JournalEntry, publicEntry } from './public-entry.js'
 
 /** Which entries to replay: as for `journal.list`, with a status. Actions have no handlers. */
 export interface ReplayFilter extends Omit<JournalFilter, 'limit' | 'before' | 'status' | 'kind'> {
@@ -58,7 +58,8 @@ export function createJournalOperations(options: {
 
   return {
     async list(filter: JournalFilter = {}): Promise<JournalEntry[]> {
-      return publicEntries(await store.listEntries(checkedFilter(filter)))
+      const entries = await store.listEntries(checkedFilter(filter))
+      return entries.map(publicEntry)
     },
 
     async get(id: string): Promise<JournalEntry | undefined> {

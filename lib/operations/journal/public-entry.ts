@@ -61,8 +61,6 @@ export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): Jour
   cause: kind === 'change' ? ((entry.payload as StoredChange | null)?.cause ?? null) : null,
 })
 
-export const publicEntries = (entries: readonly InStore[]): JournalEntry[] => entries.map(publicEntry)
-
 export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFailure => ({
   ...withPlatformNames(entry),
   attempt: attempts,

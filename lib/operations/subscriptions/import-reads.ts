@@ -1,20 +1,25 @@
-import type { Clock } from '../../base/clock.js'
-import type { Hint, RefreshRequest, Store, Subscription } from '../../store/port/store.js'
-import type { GivenLine } from './import-lines.js'
-import { type ImportLine, resultOf } from './import-results.js'
+import { createBatches } from '../../base/batches.js'
+import { type Clock, SECOND } from '../../base/clock.js'
+import { createRecheck } from '../../base/waiting.js'
+import type { Store, Subscription } from '../../store/port/store.js'
 
-type ValidLine = GivenLine & { subscriptionUid: string; businessUid: string }
+/**
+ * The result of a line. `read`: the platform showed the subscription for this business, now or earlier. `missing`: the
+ * platform does not show it. `refused`: the platform refuses to show it, or shows it for another business. `invalid`: the
+ * line does not have two identifiers. `pending`: the import ended before the read was answered.
+ */
+export type ImportResult = 'read' | 'missing' | 'refused' | 'invalid' | 'pending'
 
-/** A line whose read is requested and not answered yet. */
-interface Waiting {
-  given: ValidLine
-  /** A hint about one of these businesses may be about this line. */
-  businesses: readonly string[]
-  /** When its reads began to fail without an answer of the platform, by the monotonic clock. */
-  failingSince?: number | undefined
-  /** Later lines with the same subscription. They follow when this line has its result. */
-  next: ValidLine[]
+/** A result, and why it is not `read`, as a phrase; null when it is. */
+export interface Answer {
+  result: ImportResult
+  why: string | null
 }
+
+/** Hints may be lost, so each row is looked up after this time. */
+const LOOK_UP_EVERY_MS = 5 * SECOND
+/** Rows that are looked up by one statement. */
+const MAX_ROWS = 50
 
 /**
  * The reads of one import: requests them, and finds their results in the rows of the subscriptions. Workers do the
@@ -25,119 +30,159 @@ export function createImportReads(options: {
   announce: boolean
   answerTimeoutMs: number
   clock: Clock
-  report(line: GivenLine, result: ImportLine['result'], why: string | null): Promise<void>
-  /** Called when a row may have changed, so that `lookUp` has work. */
-  onTouched(): void
+  /** Why the import ends, as a phrase; undefined while it goes on. */
+  whyEnding(): string | undefined
+  /** No read was answered for `answerTimeoutMs`. */
+  onUnanswered(): void
 }) {
-  const { store, announce, answerTimeoutMs, clock, report, onTouched } = options
-  /** By subscription. */
-  const waiting = new Map<string, Waiting>()
-  /** Subscriptions whose row may have changed. */
-  let touched = new Set<string>()
+  const { store, announce, answerTimeoutMs, clock, whyEnding, onUnanswered } = options
+  /** Each waits for the answer of one read. A hint about one of its businesses may be about that read. */
+  const waiting = new Set<{ businesses: readonly string[]; lookAgain(): void }>()
+  /** The last line of each subscription whose lines are not all answered: they are answered one after the other. */
+  const lastOf = new Map<string, Promise<Answer>>()
   /** When a read was last answered, or the first of these reads was requested. */
   let answeredAt = clock.monotonic()
-  const unsubscribe = store.subscribe(noteHint)
 
-  function noteHint(hint: Hint) {
+  const unsubscribe = store.subscribe((hint) => {
     if (hint.kind !== 'decided') return
-    for (const [uid, { businesses }] of waiting) {
-      if (hint.businessUid === null || businesses.includes(hint.businessUid)) touched.add(uid)
-    }
-    if (touched.size > 0) onTouched()
-  }
+    for (const { businesses, lookAgain } of waiting)
+      if (hint.businessUid === null || businesses.includes(hint.businessUid)) lookAgain()
+  })
 
-  /** Reports the lines that are invalid or already read, and requests the reads of the others. */
-  async function request(lines: readonly GivenLine[]) {
-    const rows = await rowsOf(
-      store,
-      lines.flatMap(({ subscriptionUid: uid, fault }) => (fault === null && uid ? [uid] : [])),
-    )
-    const unrequested: ValidLine[] = []
+  const rows = createBatches<string, Subscription | undefined>({
+    take() {
+      let taken = 0
+      return () => ++taken <= MAX_ROWS
+    },
+    async write(uids) {
+      const found = await store.subscriptionsNamed([...new Set(uids)])
+      return uids.map((uid) => found.find(({ subscriptionUid }) => subscriptionUid === uid))
+    },
+    split: () => false,
+  })
+
+  /** Requests the read, unless it was made before or is requested already, and waits for its answer. */
+  async function answer(uid: string, businessUid: string): Promise<Answer> {
+    const before = await rows.add(uid)
+    const known = before && answerIn(before, businessUid)
+    if (known?.result === 'read') return known
+    const notRequested = whyEnding()
+    if (notRequested) return pending(`${notRequested}, and its read was not requested`)
     if (waiting.size === 0) answeredAt = clock.monotonic()
-    for (const each of lines) {
-      if (each.fault !== null) {
-        await report(each, 'invalid', each.fault)
-        continue
+    const { wait, end: lookAgain } = createRecheck(clock, LOOK_UP_EVERY_MS)
+    const waiter = { businesses: [businessUid, ...(before ? [before.businessUid] : [])], lookAgain }
+    waiting.add(waiter)
+    try {
+      if (!before || !isRequested(before, businessUid, announce)) {
+        const named = { subscriptionUid: uid, businessUid, purchasableUid: null }
+        await store.requestRefresh({ kind: 'subscription', ...named, quiet: !announce }, 'import')
       }
-      const line = each as ValidLine
-      const before = waiting.get(line.subscriptionUid)
-      if (before) {
-        before.next.push(line)
-        continue
-      }
-      const row = rows.get(line.subscriptionUid)
-      if (row && resultOf(row, line.businessUid)?.result === 'read') {
-        await report(line, 'read', null)
-        continue
-      }
-      const businesses = [line.businessUid, ...(row ? [row.businessUid] : [])]
-      waiting.set(line.subscriptionUid, { given: line, businesses, next: [] })
-      if (!row || !isRequested(row, line, announce)) unrequested.push(line)
-      else touched.add(line.subscriptionUid)
+      return await answerOfRead(uid, businessUid, wait)
+    } finally {
+      waiting.delete(waiter)
+      lookAgain()
     }
-    // All in one turn, so that they share a commit.
-    await Promise.all(unrequested.map((line) => store.requestRefresh(requestFor(line, announce), 'import')))
   }
 
-  /**
-   * Looks up the rows that may have changed, in one statement, and reports the lines that have a result. Returns the
-   * lines that waited for the same subscriptions.
-   */
-  async function lookUp(): Promise<GivenLine[]> {
-    if (touched.size === 0) return []
-    const uids = [...touched].filter((uid) => waiting.has(uid))
-    touched = new Set()
-    const next: GivenLine[] = []
-    const rows = await rowsOf(store, uids)
-    const now = clock.monotonic()
-    for (const uid of uids) {
-      const entry = waiting.get(uid) as Waiting
-      const row = rows.get(uid)
-      const answer = row && resultOf(row, entry.given.businessUid)
-      if (answer) answeredAt = now
-      entry.failingSince = row?.failure ? (entry.failingSince ?? now) : undefined
-      const isFailing = entry.failingSince !== undefined && now - entry.failingSince >= answerTimeoutMs
-      if (!answer && !isFailing) continue
-      waiting.delete(uid)
-      next.push(...entry.next)
-      if (answer) await report(entry.given, answer.result, answer.why)
-      else await report(entry.given, 'pending', `its reads fail (${row?.failure}); a worker tries them again`)
+  async function answerOfRead(
+    uid: string,
+    businessUid: string,
+    wait: (ms: number) => Promise<boolean>,
+  ): Promise<Answer> {
+    /** When its reads began to fail without an answer of the platform. */
+    let failingSince: number | undefined
+    for (;;) {
+      // The pause begins before the look, so that a hint during the look ends it.
+      const pause = wait(patienceMs())
+      const row = await rows.add(uid)
+      const found = row && answerIn(row, businessUid)
+      const now = clock.monotonic()
+      if (found) {
+        answeredAt = now
+        return found
+      }
+      const why = whyEnding()
+      if (why) return pending(why)
+      failingSince = row?.failure ? (failingSince ?? now) : undefined
+      if (failingSince !== undefined && now - failingSince >= answerTimeoutMs)
+        return pending(`its reads fail (${row?.failure}); a worker tries them again`)
+      if (patienceMs() === 0) onUnanswered()
+      else await pause
     }
-    return next
+  }
+
+  /** How long the import still waits for the next answer. */
+  function patienceMs(): number {
+    return Math.max(0, answeredAt + answerTimeoutMs - clock.monotonic())
   }
 
   return {
-    request,
-    lookUp,
-    /** Every row may have changed: hints may be lost. */
-    touchAll() {
-      for (const uid of waiting.keys()) touched.add(uid)
+    /** Resolves with the result of a line, after those of earlier lines with the same subscription. */
+    async answer(uid: string, businessUid: string): Promise<Answer> {
+      const before = lastOf.get(uid)
+      const own = before ? before.then(() => answer(uid, businessUid)) : answer(uid, businessUid)
+      lastOf.set(uid, own)
+      try {
+        return await own
+      } finally {
+        if (lastOf.get(uid) === own) lastOf.delete(uid)
+      }
     },
-    isTouched: () => touched.size > 0,
-    isWaiting: () => waiting.size > 0,
-    /** How long the import still waits for the next answer. At 0 it ends. */
-    patienceMs: () => Math.max(0, answeredAt + answerTimeoutMs - clock.monotonic()),
-    /** The lines without a result. */
-    unanswered: (): GivenLine[] => [...waiting.values()].flatMap(({ given, next }) => [given, ...next]),
+
+    /** Every waiting line is looked up again. */
+    lookAgain() {
+      for (const { lookAgain } of waiting) lookAgain()
+    },
+
     end: unsubscribe,
   }
 }
 
+function pending(why: string): Answer {
+  return { result: 'pending', why }
+}
+
 /** Whether its first read is already requested: for this business, and announced if this import announces. */
-function isRequested(row: Subscription, { businessUid }: ValidLine, announce: boolean): boolean {
+function isRequested(row: Subscription, businessUid: string, announce: boolean): boolean {
   const isOpen = row.record === null && row.pending && row.failure === null
   return isOpen && row.businessUid === businessUid && !(announce && row.quiet)
 }
 
-function requestFor(line: ValidLine, announce: boolean): RefreshRequest {
-  const { subscriptionUid, businessUid } = line
-  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null, quiet: !announce }
+/** The result of a line from the row of its subscription; undefined while the platform has not answered. */
+function answerIn(
+  { record, gone, businessUid, pending, failure }: Subscription,
+  givenBusinessUid: string,
+): Answer | undefined {
+  const isRead = record !== null && gone === null
+  if (isRead && businessUid === givenBusinessUid) return { result: 'read', why: null }
+  if (failure === null ? pending : !(failure in ANSWERS)) return undefined
+  if (failure !== null) return ANSWERS[failure as keyof typeof ANSWERS]
+  if (gone === 'missing') return ANSWERS.platform_record_missing
+  if (gone !== null) return ANSWERS.token_refused
+  return isRead ? OF_ANOTHER_BUSINESS : undefined
 }
 
-async function rowsOf(
-  store: Pick<Store, 'subscriptionsNamed'>,
-  uids: readonly string[],
-): Promise<Map<string, Subscription>> {
-  const rows = uids.length === 0 ? [] : await store.subscriptionsNamed(uids)
-  return new Map(rows.map((row) => [row.subscriptionUid, row]))
-}
+/** Failures that are an answer of the platform. After any other failure a worker tries the read again. */
+const ANSWERS = {
+  platform_record_missing: {
+    result: 'missing',
+    why: 'platform_record_missing: the platform does not show this subscription for this business',
+  },
+  platform_refused: {
+    result: 'refused',
+    why: 'platform_refused: the platform refuses to show this subscription to the app',
+  },
+  platform_record_mismatch: {
+    result: 'refused',
+    why: 'platform_record_mismatch: the platform shows another subscription, or this one for another business',
+  },
+  token_refused: {
+    result: 'refused',
+    why: 'token_refused: the platform refuses the app a token for this business; check that it has installed the app',
+  },
+} as const
+
+const OF_ANOTHER_BUSINESS = {
+  result: 'refused',
+  why: 'the platform shows this subscription for another business',
+} as const

@@ -1,138 +1,45 @@
 import { z } from 'zod'
-import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
-import { MarketplaceError } from '../../base/errors.js'
-import { createRecheck } from '../../base/waiting.js'
+import { type Clock, MINUTE } from '../../base/clock.js'
+import { MarketplaceError, messageOf } from '../../base/errors.js'
+import { identifierOf, requireIdentifier } from '../../base/record.js'
+import { createSlices, orAborted } from '../../base/waiting.js'
 import type { Store } from '../../store/port/store.js'
 import { checked } from '../journal/entry-filter.js'
-import { createLineSource, type GivenLine } from './import-lines.js'
-import { createImportReads } from './import-reads.js'
-import {
-  createResultCounts,
-  type ImportLine,
-  type ImportProgress,
-  type ImportSummary,
-} from './import-results.js'
+import { type Answer, createImportReads, type ImportResult } from './import-reads.js'
 
-/** Limit of lines without a result: few enough that no requested read waits so long that `health()` reports it. */
-const MAX_UNFINISHED = 250
-/** Lines that share a lookup and a commit. */
-const BATCH = 50
-/** Hints may be lost, so all waiting lines are looked up after this time, in one statement. */
-const LOOK_UP_EVERY_MS = 5 * SECOND
+/** A line of an import with its result. `import` takes such lines again, to retry them. */
+export interface ImportLine {
+  /** The first line is 1. */
+  line: number
+  /** As given; null if the line has no valid one, which only an `invalid` line can have. */
+  subscriptionUid: string | null
+  businessUid: string | null
+  result: ImportResult
+  /** Why the line is not `read`, as a phrase; null when it is. */
+  why: string | null
+}
 
-/**
- * Requests the first reads of many subscriptions and waits for their results. A line that was already read for its
- * business is skipped, and a first read that is already requested is not requested again, so a second run of an import
- * repeats nothing.
- */
-export function createImport(options: {
-  store: Pick<Store, 'requestRefresh' | 'subscriptionsNamed' | 'subscribe'>
-  clock: Clock
-}) {
-  const { store, clock } = options
-  /** Wakes each running import. */
-  const running = new Set<() => void>()
-  let closed = false
+/** How many lines have which result, until now. */
+interface ImportProgress {
+  /** Number of lines with a result. */
+  done: number
+  /** Number of all lines, for an array or a set. */
+  total?: number
+  read: number
+  missing: number
+  refused: number
+  invalid: number
+  pending: number
+}
 
-  async function importSubscriptions(lines: unknown, given?: ImportOptions): Promise<ImportSummary> {
-    const {
-      announce = true,
-      onProgress,
-      signal,
-      answerTimeoutMs = 2 * MINUTE,
-    } = checked(OPTIONS, given ?? {}, 'import subscriptions') as ImportOptions
-    const source = createLineSource(lines)
-    const counts = createResultCounts(source.total)
-    const { wait, end: wake } = createRecheck(clock, LOOK_UP_EVERY_MS)
-    const reads = createImportReads({ store, announce, answerTimeoutMs, clock, report, onTouched: wake })
-    /** Lines that were taken from the source, and whose reads are not requested yet. */
-    let ready: GivenLine[] = []
-    /** The number of lines that were taken and have no result. */
-    let unfinished = 0
-    let taking: Promise<void> | undefined
-    let failed: { error: unknown } | undefined
-    running.add(wake)
-    signal?.addEventListener('abort', wake)
-
-    try {
-      const ended = await run()
-      const why = ended === 'aborted' ? 'the import was aborted' : 'no read was answered in time'
-      for (const each of reads.unanswered()) await report(each, 'pending', why)
-      for (const each of ready) {
-        if (each.fault === null) await report(each, 'pending', `${why}, and its read was not requested`)
-        else await report(each, 'invalid', each.fault)
-      }
-      return counts.summary(ended, answerTimeoutMs)
-    } finally {
-      reads.end()
-      running.delete(wake)
-      signal?.removeEventListener('abort', wake)
-      source.end()
-    }
-
-    async function run(): Promise<ImportSummary['ended']> {
-      for (;;) {
-        if (closed)
-          throw new MarketplaceError('closed', 'Cannot continue the import: the marketplace was closed')
-        if (failed) throw failed.error
-        if (signal?.aborted) return 'aborted'
-        const batch = ready
-        ready = []
-        if (batch.length > 0) await reads.request(batch)
-        const next = await reads.lookUp()
-        ready = [...next, ...ready]
-        if (source.isDone() && !taking && ready.length === 0 && !reads.isWaiting()) return 'complete'
-        if (reads.isWaiting() && reads.patienceMs() === 0) return 'unanswered'
-        if (ready.length === 0 && unfinished + BATCH <= MAX_UNFINISHED) takeMore()
-        await nextWork()
-      }
-    }
-
-    /** Takes lines in the background: a slow source does not delay the results of the lines before. */
-    function takeMore() {
-      if (taking || source.isDone()) return
-      taking = source
-        .take(BATCH)
-        .then(
-          (more) => {
-            unfinished += more.length
-            ready = [...ready, ...more]
-          },
-          (error) => {
-            failed = { error }
-          },
-        )
-        .finally(() => {
-          taking = undefined
-          wake()
-        })
-    }
-
-    /** Resolves when there is work. After LOOK_UP_EVERY_MS without a hint, looking up all rows is the work. */
-    async function nextWork() {
-      if (reads.isTouched() || ready.length > 0 || failed || closed || signal?.aborted) return
-      if (!taking && !reads.isWaiting()) return
-      const isWoken = await wait(reads.isWaiting() ? reads.patienceMs() : MINUTE)
-      if (!isWoken) reads.touchAll()
-    }
-
-    async function report(line: GivenLine, result: ImportLine['result'], why: string | null) {
-      unfinished--
-      const { fault: _fault, ...named } = line
-      const reported = { ...named, result, why }
-      const progress = counts.add(reported)
-      await onProgress?.(progress, reported)
-    }
-  }
-
-  return {
-    importSubscriptions,
-    /** Ends all running imports: they reject with `closed`. */
-    close() {
-      closed = true
-      for (const wake of running) wake()
-    },
-  }
+/** How an import ended. */
+export interface ImportSummary extends ImportProgress {
+  /** `unanswered`: no read was answered for `answerTimeoutMs`, so no further lines were taken. */
+  ended: 'complete' | 'aborted' | 'unanswered'
+  /** How the import ended and what to do next, in sentences. */
+  explanation: string
+  /** The first 1,000 lines that are not `read`. */
+  notRead: ImportLine[]
 }
 
 /**
@@ -169,3 +76,248 @@ const OPTIONS = z.strictObject({
     .optional(),
   answerTimeoutMs: z.number().positive().optional(),
 })
+
+/** Lines without a result at a time: few enough that no requested read waits so long that `health()` reports it. */
+const AT_ONCE = 250
+
+/**
+ * Requests the first reads of many subscriptions and waits for their results. A line that was already read for its
+ * business is skipped, and a first read that is already requested is not requested again, so a second run of an import
+ * repeats nothing.
+ */
+export function createImport(options: {
+  store: Pick<Store, 'requestRefresh' | 'subscriptionsNamed' | 'subscribe'>
+  clock: Clock
+}) {
+  const { store, clock } = options
+  /** Ends each running import. */
+  const running = new Set<() => void>()
+  let isClosed = false
+
+  async function importSubscriptions(lines: unknown, given?: ImportOptions): Promise<ImportSummary> {
+    const {
+      announce = true,
+      onProgress,
+      signal,
+      answerTimeoutMs = 2 * MINUTE,
+    } = checked(OPTIONS, given ?? {}, 'import subscriptions') as ImportOptions
+    /** Aborts when no further line is taken, and no answer is awaited any more. */
+    const ending = new AbortController()
+    const state: { ended: ImportSummary['ended']; failure?: { error: unknown } } = { ended: 'complete' }
+    const source = createLineSource(lines, clock, ending.signal)
+    const counts = createResultCounts(source.total)
+    const reads = createImportReads({
+      ...{ store, announce, answerTimeoutMs, clock },
+      whyEnding: () => (ending.signal.aborted ? WHY_PENDING[state.ended] : undefined),
+      onUnanswered: () => end('unanswered'),
+    })
+    let reported: Promise<void> = Promise.resolve()
+
+    function end(ended: ImportSummary['ended']) {
+      if (ending.signal.aborted) return
+      state.ended = ended
+      ending.abort()
+      reads.lookAgain()
+    }
+
+    function fail(error: unknown) {
+      state.failure ??= { error }
+      end('aborted')
+    }
+
+    /** Takes one line after the other until there is none, and reports the result of each. */
+    async function takeLines() {
+      try {
+        for (let line = await source.next(); line; line = await source.next())
+          await report(line, line.fault ?? (await reads.answer(line.subscriptionUid, line.businessUid)))
+      } catch (error) {
+        fail(error)
+      }
+    }
+
+    function report(
+      { line, subscriptionUid, businessUid }: GivenLine,
+      { result, why }: Answer,
+    ): Promise<void> {
+      reported = reported.then(async () => {
+        if (state.failure) return
+        const done = { line, subscriptionUid, businessUid, result, why }
+        const progress = counts.add(done)
+        await onProgress?.(progress, done)
+      })
+      return reported
+    }
+
+    const onAbort = () => end('aborted')
+    const onClose = () =>
+      fail(new MarketplaceError('closed', 'Cannot continue the import: the marketplace was closed'))
+    running.add(onClose)
+    signal?.addEventListener('abort', onAbort)
+    if (isClosed) onClose()
+    else if (signal?.aborted) onAbort()
+    try {
+      await Promise.all(Array.from({ length: AT_ONCE }, takeLines))
+    } finally {
+      reads.end()
+      running.delete(onClose)
+      signal?.removeEventListener('abort', onAbort)
+      source.end()
+    }
+    const failure = state.failure ?? source.failure()
+    if (failure) throw failure.error
+    return counts.summary(state.ended, answerTimeoutMs)
+  }
+
+  return {
+    importSubscriptions,
+    /** Ends all running imports: they reject with `closed`. */
+    close() {
+      isClosed = true
+      for (const onClose of running) onClose()
+    },
+  }
+}
+
+const WHY_PENDING = {
+  complete: '',
+  aborted: 'the import was aborted',
+  unanswered: 'no read was answered in time',
+} as const
+
+/** One line as given, with its number: the first is 1. */
+type GivenLine = { line: number } & (
+  | { subscriptionUid: string; businessUid: string; fault: null }
+  /** `fault`: the result of a line that is not valid. */
+  | { subscriptionUid: string | null; businessUid: string | null; fault: Answer }
+)
+
+/**
+ * The lines of an iterable, one at a time. An asynchronous iterable is asked for its next line only when a line is
+ * wanted, and its error ends the lines. Throws `argument_invalid` for a value that is not iterable.
+ */
+function createLineSource(lines: unknown, clock: Clock, ending: AbortSignal) {
+  const iterator = iteratorOf(lines)
+  const slices = createSlices(clock)
+  let last: Promise<GivenLine | undefined> = Promise.resolve(undefined)
+  let count = 0
+  let isDone = false
+  let failure: { error: unknown } | undefined
+
+  async function take(): Promise<GivenLine | undefined> {
+    // The app's event loop has its turns, however many lines are not valid.
+    await slices.yieldIfOver()
+    if (isDone || ending.aborted) return undefined
+    try {
+      const { done, value } = await orAborted(Promise.resolve(iterator.next()), ending)
+      if (!done) return givenLine(value, ++count)
+      isDone = true
+    } catch (error) {
+      if (ending.aborted) return undefined
+      isDone = true
+      failure = { error }
+    }
+    return undefined
+  }
+
+  return {
+    /** The number of lines, if it is known in advance. */
+    total: Array.isArray(lines) ? lines.length : lines instanceof Set ? lines.size : undefined,
+
+    /** The next line; undefined when there is none, or the import ends. Never rejects. */
+    next(): Promise<GivenLine | undefined> {
+      last = last.then(take)
+      return last
+    },
+
+    /** What the iterable threw. */
+    failure: () => failure,
+
+    /** Lets the iterable clean up, and does not wait for that. */
+    end() {
+      if (isDone) return
+      isDone = true
+      // Not awaited: a generator that waits for its own source returns only after that source answers.
+      const ended = (async () => iterator.return?.())()
+      ended.catch(() => {})
+    },
+  }
+}
+
+function iteratorOf(lines: unknown): Iterator<unknown> | AsyncIterator<unknown> {
+  const given = lines as Partial<AsyncIterable<unknown> & Iterable<unknown>> | null | undefined
+  const isText = typeof lines === 'string'
+  const iterator = isText ? undefined : (given?.[Symbol.asyncIterator]?.() ?? given?.[Symbol.iterator]?.())
+  if (iterator) return iterator
+  throw new MarketplaceError(
+    'argument_invalid',
+    'Cannot import subscriptions: expected an iterable or an async iterable of { subscriptionUid, businessUid }',
+  )
+}
+
+function givenLine(value: unknown, line: number): GivenLine {
+  const given = (value ?? {}) as Record<string, unknown>
+  try {
+    return {
+      line,
+      subscriptionUid: requireIdentifier(given.subscriptionUid, 'subscriptionUid'),
+      businessUid: requireIdentifier(given.businessUid, 'businessUid'),
+      fault: null,
+    }
+  } catch (error) {
+    return {
+      line,
+      subscriptionUid: identifierOf(given.subscriptionUid),
+      businessUid: identifierOf(given.businessUid),
+      fault: { result: 'invalid', why: messageOf(error) },
+    }
+  }
+}
+
+/** Counts the results and collects the first lines that are not read. */
+function createResultCounts(total: number | undefined) {
+  const counts = { done: 0, read: 0, missing: 0, refused: 0, invalid: 0, pending: 0 }
+  const notRead: ImportLine[] = []
+  const progress = (): ImportProgress => ({ ...counts, ...(total === undefined ? {} : { total }) })
+
+  return {
+    add(line: ImportLine): ImportProgress {
+      counts.done++
+      counts[line.result]++
+      if (line.result !== 'read' && notRead.length < MAX_NAMED) notRead.push(line)
+      return progress()
+    },
+    summary(ended: ImportSummary['ended'], waitedMs: number): ImportSummary {
+      const { done, read, pending } = counts
+      const [first] = notRead
+      const explanation =
+        ended === 'complete' && read === 0 && pending === 0 && first
+          ? `None of the ${done} lines was read. Why the first was not: ${first.why}. ${NEXT_STEPS[first.result]}`
+          : EXPLANATIONS[ended](done, pending, waitedMs / 1_000)
+      return { ...progress(), ended, explanation, notRead }
+    },
+  }
+}
+
+const MAX_NAMED = 1_000
+
+/** What to do when no line was read, by the result of the first. */
+const NEXT_STEPS: Record<ImportResult, string> = {
+  read: '',
+  missing:
+    'Compare the uids with those of the platform, and check that platform.baseUrl is the right platform.',
+  refused: 'Check app.clientId, that the businesses have installed the app, and which uid is whose.',
+  invalid: 'Each line must be { subscriptionUid, businessUid }.',
+  pending: '',
+}
+
+const AGAIN = 'Run it again with the same lines: it skips lines that are already read.'
+const EXPLANATIONS = {
+  complete: (done: number, pending: number) =>
+    pending === 0
+      ? `All ${done} lines have a result.`
+      : `All ${done} lines were taken. The reads of ${pending} still fail, and a worker tries them again. ${AGAIN}`,
+  aborted: (done: number, pending: number) =>
+    `The import was aborted after ${done} lines, of which ${pending} are pending. ${AGAIN}`,
+  unanswered: (_done: number, pending: number, waitedS: number) =>
+    `No read was answered for ${waitedS} s, so the import stopped with ${pending} lines pending. Check with health() that a worker runs and the platform answers. ${AGAIN}`,
+} as const

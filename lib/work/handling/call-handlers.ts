@@ -23,7 +23,7 @@ export interface HandlerFailure {
 }
 
 /** The payload of an entry, or why it cannot be made now. */
-export type Prepared = { payload: unknown } | { error: unknown }
+type Prepared = { payload: unknown } | { error: unknown }
 
 /**
  * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called

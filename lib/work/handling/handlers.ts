@@ -22,18 +22,16 @@ export type AnyHandler = Handler<any, any>
 
 /** The app's handlers, by the journal entries they handle. Calls `onTopicsChange` when one was added or removed. */
 export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?: () => void } = {}) {
-  const byName = new Map<string, Set<AnyHandler>>()
-  const any = new Set<AnyHandler>()
-  const unrecognised = new Set<AnyHandler>()
-  const changes = new Set<AnyHandler>()
+  const byTopic = new Map<Topic, Set<AnyHandler>>()
   const labels = new WeakMap<AnyHandler, string>()
   let count = 0
 
-  function add(handlers: Set<AnyHandler>, topic: Topic, handler: AnyHandler) {
+  function add(topic: Topic, handler: AnyHandler) {
     requireFunction(handler)
     // A wrapper: one function registered twice counts as two handlers, and each unsubscribes only itself.
     const own: AnyHandler = (payload, context) => handler(payload, context)
-    handlers.add(own)
+    const handlers = byTopic.get(topic) ?? new Set()
+    byTopic.set(topic, handlers.add(own))
     labels.set(own, `${topic}#${++count}`)
     onTopicsChange()
     return () => {
@@ -43,30 +41,18 @@ export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?:
   }
 
   return {
-    on(name: string, handler: AnyHandler) {
-      const handlers = byName.get(name) ?? new Set()
-      byName.set(name, handlers)
-      return add(handlers, topicOf({ kind: 'event', name }), handler)
-    },
-    onAny: (handler: AnyHandler) => add(any, EVERY_EVENT, handler),
-    onUnrecognised: (handler: AnyHandler) => add(unrecognised, 'unrecognised', handler),
-    onChange: (handler: AnyHandler) => add(changes, 'change', handler),
+    on: (name: string, handler: AnyHandler) => add(topicOf({ kind: 'event', name }), handler),
+    onAny: (handler: AnyHandler) => add(EVERY_EVENT, handler),
+    onUnrecognised: (handler: AnyHandler) => add('unrecognised', handler),
+    onChange: (handler: AnyHandler) => add('change', handler),
 
-    for({ kind, name }: Pick<Entry, 'kind' | 'name'>): AnyHandler[] {
-      if (kind === 'change') return [...changes]
-      if (kind === 'unrecognised') return [...unrecognised]
-      return [...(byName.get(name) ?? []), ...any]
+    for(entry: Pick<Entry, 'kind' | 'name'>): AnyHandler[] {
+      const ofEvery = entry.kind === 'event' ? byTopic.get(EVERY_EVENT) : undefined
+      return [...(byTopic.get(topicOf(entry)) ?? []), ...(ofEvery ?? [])]
     },
 
     /** The topics this process handles. It claims no other entries. */
-    topics(): Topic[] {
-      return [
-        ...[...byName].flatMap(([name, { size }]) => (size > 0 ? topicOf({ kind: 'event', name }) : [])),
-        ...(any.size > 0 ? [EVERY_EVENT] : []),
-        ...(unrecognised.size > 0 ? ['unrecognised'] : []),
-        ...(changes.size > 0 ? ['change'] : []),
-      ]
-    },
+    topics: (): Topic[] => [...byTopic].flatMap(([topic, { size }]) => (size > 0 ? topic : [])),
 
     /** The handler's topic and number, for a message. */
     labelOf: (handler: AnyHandler): string => labels.get(handler) ?? 'unknown',

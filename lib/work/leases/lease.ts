@@ -4,107 +4,10 @@ import { MarketplaceError } from '../../base/errors.js'
 import { createLine } from '../../base/line.js'
 import { sleep } from '../../base/waiting.js'
 
-/** The lease of one running item. */
-export interface Lease {
-  /** By the clock, whether or not its timers have run: after a stall of the process other timers may run first. */
-  isHeld(): boolean
-  /** The item has ended: no renewal any more, and no `onLost`. */
-  end(): void
-}
-
-/** The leases of one claim. One timer serves them until the first renewal, before which most items end. */
-function createClaimLeases(options: {
-  /** Until this time they hold without a renewal. */
-  heldUntil: number
-  leaseMs: number
-  renewEveryMs: number
-  clock: Clock
-}) {
-  const { heldUntil, leaseMs, renewEveryMs, clock } = options
-  const firstRenewalMs = Math.min(renewEveryMs, heldUntil - clock.monotonic())
-  const leases: ReturnType<typeof createLease>[] = []
-  let open = 0
-  const timer = clock.setTimeout(
-    () => {
-      for (const lease of leases) lease.startRenewal(renewEveryMs - firstRenewalMs)
-    },
-    Math.max(0, firstRenewalMs),
-  )
-
-  return {
-    /** All leases are added before the first of them ends. */
-    add({ renew, onLost }: LeaseCalls): Lease {
-      // The claim took longer than the lease.
-      if (firstRenewalMs <= 0) onLost()
-      const lease = createLease({ renew, onLost, heldUntil, leaseMs, renewEveryMs, clock })
-      leases.push(lease)
-      open++
-      return {
-        isHeld: lease.isHeld,
-        end() {
-          lease.end()
-          if (--open === 0) clock.clearTimeout(timer)
-        },
-      }
-    },
-  }
-}
-
-interface LeaseCalls {
-  /** False: the lease is lost. A rejection is tried again at the next renewal. */
-  renew(): Promise<boolean>
-  /** Called when a renewal is refused, or the lease was not renewed in time. */
-  onLost(): void
-}
-
-/** A lease that renews itself. docs/states.md has its states. */
-export function createLease(
-  options: LeaseCalls & { heldUntil: number; leaseMs: number; renewEveryMs: number; clock: Clock },
-) {
-  const { renew, onLost, leaseMs, renewEveryMs, clock } = options
-  let { heldUntil } = options
-  let lapse: unknown
-  let renewal: unknown
-  let hasEnded = false
-
-  function holdUntil(time: number) {
-    heldUntil = time
-    clock.clearTimeout(lapse)
-    // The store may have answered so late that somebody else has the item already.
-    if (time <= clock.monotonic()) onLost()
-    else lapse = clock.setTimeout(onLost, time - clock.monotonic())
-  }
-
-  function renewIn(ms: number) {
-    renewal = clock.setTimeout(async () => {
-      const calledAt = clock.monotonic()
-      const held = await renew().catch(() => undefined)
-      if (hasEnded) return
-      if (held === false) return onLost()
-      if (held) holdUntil(calledAt + leaseMs)
-      renewIn(renewEveryMs)
-    }, ms)
-  }
-
-  return {
-    isHeld: () => clock.monotonic() < heldUntil,
-    /** Begins to renew. */
-    startRenewal(renewInMs: number) {
-      if (hasEnded) return
-      holdUntil(heldUntil)
-      renewIn(renewInMs)
-    },
-    end() {
-      hasEnded = true
-      clock.clearTimeout(renewal)
-      clock.clearTimeout(lapse)
-    },
-  }
-}
-
 export interface RunningItemsOptions<Item> {
   /** Handles failures of the item itself; `onError` gets any other rejection. */
   run(item: Item, lease: RunningLease): Promise<void>
+  /** False: the lease is lost. A rejection is tried again at the next renewal. */
   renew(item: Item): Promise<boolean>
   leaseMs: number
   renewEveryMs: number
@@ -116,31 +19,91 @@ export interface RunningItemsOptions<Item> {
 export interface RunningLease {
   /** Aborts when the lease is lost. */
   signal: AbortSignal
-  /** Whether the lease is held by the clock: the signal may be late. */
+  /** Whether the lease is held by the clock: after a stall of the process the signal may be late. */
   isHeld(): boolean
 }
 
-/** Leased items that run. The signal of an item aborts when its lease is lost (`lease.ts`). */
+interface Running<Item> {
+  item: Item
+  controller: AbortController
+  /** The end of the lease, unless it is renewed before. */
+  heldUntil: number
+  renewAt: number
+  /** The lease is lost, or the item has ended. */
+  isOver: boolean
+  done: Promise<void>
+}
+
+/**
+ * Leased items that run. One timer renews their leases, and finds those that were not renewed in time. docs/states.md has
+ * the states of a lease.
+ */
 export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { onEnd(): void }) {
   const { run, renew, leaseMs, renewEveryMs, clock, onError, onEnd } = options
-  const running = createLine<{ item: Item; controller: AbortController; done: Promise<void> }>()
+  const running = createLine<Running<Item>>()
+  let timer: unknown
+  let sweepAt = Number.POSITIVE_INFINITY
+
+  function sweepBy(time: number) {
+    if (time >= sweepAt) return
+    clock.clearTimeout(timer)
+    sweepAt = time
+    timer = clock.setTimeout(sweep, Math.max(0, time - clock.monotonic()))
+  }
+
+  function sweep() {
+    sweepAt = Number.POSITIVE_INFINITY
+    const now = clock.monotonic()
+    for (const each of running.values()) {
+      if (each.isOver) continue
+      if (each.heldUntil <= now) lose(each)
+      else if (each.renewAt <= now) void renewNow(each)
+      if (!each.isOver) sweepBy(Math.min(each.heldUntil, each.renewAt))
+    }
+  }
+
+  async function renewNow(each: Running<Item>) {
+    const calledAt = clock.monotonic()
+    each.renewAt = Number.POSITIVE_INFINITY
+    const isHeld = await renew(each.item).catch(() => undefined)
+    if (each.isOver) return
+    if (isHeld) each.heldUntil = calledAt + leaseMs
+    const now = clock.monotonic()
+    // The store may have answered so late that somebody else has the item already.
+    if (isHeld === false || each.heldUntil <= now) return lose(each)
+    each.renewAt = now + renewEveryMs
+    sweepBy(Math.min(each.heldUntil, each.renewAt))
+  }
+
+  function lose(each: Running<Item>) {
+    each.isOver = true
+    each.controller.abort()
+  }
 
   return {
     /** Runs the items of one claim, whose leases hold until `heldUntil`. */
     begin(items: readonly Item[], heldUntil: number) {
-      const leases = createClaimLeases({ heldUntil, leaseMs, renewEveryMs, clock })
+      const renewAt = clock.monotonic() + renewEveryMs
       for (const item of items) {
         const controller = new AbortController()
-        const lease = leases.add({ renew: () => renew(item), onLost: () => controller.abort() })
-        const done = run(item, { signal: controller.signal, isHeld: lease.isHeld })
+        const each = { item, controller, heldUntil, renewAt, isOver: false, done: Promise.resolve() }
+        const leave = running.add(each)
+        // The claim took longer than the lease.
+        if (heldUntil <= clock.monotonic()) lose(each)
+        const isHeld = () => !each.isOver && clock.monotonic() < each.heldUntil
+        each.done = run(item, { signal: controller.signal, isHeld })
           .catch(onError)
           .finally(() => {
-            lease.end()
+            each.isOver = true
             leave()
+            if (running.size === 0) {
+              clock.clearTimeout(timer)
+              sweepAt = Number.POSITIVE_INFINITY
+            }
             onEnd()
           })
-        const leave = running.add({ item, controller, done })
       }
+      if (running.size > 0) sweepBy(Math.min(heldUntil, renewAt))
     },
 
     size: () => running.size,

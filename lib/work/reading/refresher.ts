@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../../store/port/store.js'
 import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
 import { createReadOutcomes } from './outcomes.js'
@@ -30,7 +30,6 @@ export function createRefresher(
   const classes = createReadClasses({ isWaitingForToken })
   const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes })
   let requestedAt = Number.NEGATIVE_INFINITY
-  let closing = false
 
   const loop: LeaseLoop<ReadClaim> = createLeaseLoop<ReadClaim>({
     ...options,
@@ -63,34 +62,20 @@ export function createRefresher(
     if (!conclusion) return
     const { nextInMs } = conclusion
     // The request may be for this subscription, and is then due after its next pause.
-    if (requestedAt >= pauseBeganAt) wake(MIN_READ_INTERVAL_MS)
-    if (nextInMs !== null && nextInMs < 30 * SECOND) wake(nextInMs)
-  }
-
-  function wake(inMs?: number) {
-    if (!closing) loop.wake(inMs)
+    if (requestedAt >= pauseBeganAt) loop.wake(MIN_READ_INTERVAL_MS)
+    if (nextInMs !== null) loop.wake(nextInMs)
   }
 
   return {
-    start() {
-      loop.start()
-    },
+    ...loop,
     /** A read was requested: it is due now, or after the pause that follows the last read of its subscription. */
     requested() {
       requestedAt = clock.monotonic()
-      wake()
-      wake(MIN_READ_INTERVAL_MS)
+      loop.wake()
+      loop.wake(MIN_READ_INTERVAL_MS)
     },
-    async close(graceMs: number) {
-      closing = true
-      await loop.close(graceMs)
-    },
-    lookedAt: loop.lookedAt,
     isPaused: outcomes.isPaused,
     refusal: outcomes.refusal,
-    halt: loop.halt,
-    resume: loop.resume,
-    runAlone: loop.runAlone,
     problems: outcomes.problems,
   }
 }

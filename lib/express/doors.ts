@@ -1,9 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../base/errors.js'
 import { isThenable } from '../base/waiting.js'
-import type { BodyRequest } from './body-read-before.js'
+import type { BodyRequest } from './body.js'
 import { cutOff, reply } from './reply.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
+
+/** A request handler of Express 4 and 5, by shape. */
+export type Middleware = (req: BodyRequest, res: ServerResponse, next?: unknown) => void
 
 /**
  * Where deliveries arrive, and which listener answers all other requests.
@@ -21,52 +24,70 @@ export interface ListenerOptions {
 // biome-ignore lint/suspicious/noExplicitAny: an app of any framework fits, with its own types of requests.
 export type RequestListener = (req: any, res: any) => unknown
 
-/**
- * Returns a listener for `createServer` that takes deliveries at `<path>/<secret>` before a framework sees them, and
- * passes every other request to `otherwise`. It answers every request at or below `path`, as `app.use(path, router)`
- * does: a wrong secret gets its 404 here.
- *
- * When `otherwise` throws or rejects, the process continues: the request gets an empty 500, or its connection is closed if
- * the reply has begun, and `onError` receives the error.
- *
- * Throws `argument_invalid` at once when an option is wrong.
- */
-export function createListener(
-  receiver: ReceiverOptions & { onError?: ((error: unknown) => void) | undefined },
-  options: ListenerOptions,
-): RequestListener {
-  const { clock, onError = () => {} } = receiver
-  const mount = mountPath(options)
-  const { otherwise } = options
-  const takeDelivery = createTakeDelivery(receiver)
+/** The two entrances for deliveries, middleware and a listener; see `createTakeDelivery` for their replies. */
+export function createDoors(
+  options: ReceiverOptions & {
+    /** Called with the error that `otherwise` threw or rejected with. */
+    onOtherwiseError?: (error: unknown) => void
+  },
+) {
+  const { clock, onOtherwiseError = () => {} } = options
+  const takeDelivery = createTakeDelivery(options)
 
-  return function handleRequest(req: IncomingMessage, res: ServerResponse): void {
-    const path = pathOf(req.url)
-    if (isBelow(path)) {
-      takeDelivery(req as BodyRequest, res, segmentAt(path, mount.length))
-    } else if (otherwise === undefined) {
-      reply(req, res, 404, '', {}, clock)
-    } else {
-      callOtherwise(otherwise, req, res)
-    }
-  }
-
-  function isBelow(path: string): boolean {
-    return path.startsWith(mount) && (path.length === mount.length || path[mount.length] === '/')
-  }
-
-  function callOtherwise(listener: RequestListener, req: IncomingMessage, res: ServerResponse): void {
+  function callOtherwise(otherwise: RequestListener, req: IncomingMessage, res: ServerResponse): void {
     const fail = (error: unknown) => {
-      onError(error)
+      onOtherwiseError(error)
       if (res.headersSent) cutOff(res, req)
       else reply(req, res, 500, '', {}, clock)
     }
     try {
-      const result = listener(req, res)
+      const result = otherwise(req, res)
       if (isThenable(result)) Promise.resolve(result).catch(fail)
     } catch (error) {
       fail(error)
     }
+  }
+
+  return {
+    /**
+     * The middleware that takes deliveries at `<mount>/<secret>`. It answers every request itself, never throws for one, and
+     * never calls `next`. Throws `argument_invalid` if it is called without a request. It declares `next` because adapters
+     * of other frameworks count parameters: they treat a function with three as Express middleware.
+     */
+    router: function receiveDelivery(req, res, _next) {
+      if (req === undefined)
+        throw new MarketplaceError(
+          'argument_invalid',
+          'Cannot take a delivery: there is no request; pass marketplace.router to app.use, do not call it',
+        )
+      takeDelivery(req, res, segmentAt(pathOf(req.url), 0))
+    } satisfies Middleware as Middleware,
+
+    /**
+     * Returns a listener for `createServer` that takes deliveries at `<path>/<secret>` before a framework sees them, and
+     * passes every other request to `otherwise`. It answers every request at or below `path`, as `app.use(path, router)`
+     * does: a wrong secret gets its 404 here.
+     *
+     * When `otherwise` throws or rejects, the process continues: the request gets an empty 500, or its connection is closed
+     * if the reply has begun.
+     *
+     * Throws `argument_invalid` at once when an option is wrong.
+     */
+    listener(where: ListenerOptions): RequestListener {
+      const mount = mountPath(where)
+      const { otherwise } = where
+
+      return function handleRequest(req: IncomingMessage, res: ServerResponse): void {
+        const path = pathOf(req.url)
+        if (path.startsWith(mount) && (path.length === mount.length || path[mount.length] === '/')) {
+          takeDelivery(req as BodyRequest, res, segmentAt(path, mount.length))
+        } else if (otherwise === undefined) {
+          reply(req, res, 404, '', {}, clock)
+        } else {
+          callOtherwise(otherwise, req, res)
+        }
+      }
+    },
   }
 }
 
@@ -97,7 +118,7 @@ const ORIGIN = /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i
 const SLASH = 47
 
 /** The path of a request target, without origin and query, not decoded; '' when the target has none. */
-export function pathOf(url: unknown): string {
+function pathOf(url: unknown): string {
   if (typeof url !== 'string') return ''
   const target = url.charCodeAt(0) === SLASH ? url : url.replace(ORIGIN, '')
   const query = target.indexOf('?')
@@ -105,7 +126,7 @@ export function pathOf(url: unknown): string {
 }
 
 /** The path after the slash at `start`, decoded, without a trailing slash; '' when it cannot be decoded. */
-export function segmentAt(path: string, start: number): string {
+function segmentAt(path: string, start: number): string {
   const end = path.length - 1
   const candidate = path.slice(start + 1, path.charCodeAt(end) === SLASH ? end : undefined)
   if (!candidate.includes('%')) return candidate
