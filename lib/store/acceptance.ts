@@ -4,7 +4,6 @@ import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
 import type { Hint, NewEvent } from './port/store.js'
 import type { Engine } from './sql/engine.js'
-import { asStoreError } from './sql/store-error.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
 import type { WriteHealth } from './write-health.js'
@@ -50,14 +49,10 @@ export function createAcceptance(options: {
       }
     },
     async write(batch) {
-      try {
-        await health.watch(() => commit(batch))
-      } catch (error) {
-        throw asStoreError(error, 'Cannot use the store')
-      }
+      await health.watch(() => commit(batch))
       return []
     },
-    split: (error) => engine.isDataError((error as MarketplaceError).cause),
+    split: engine.isDataError,
   })
 
   async function commit(batch: readonly Accepted[]) {
@@ -75,7 +70,7 @@ export function createAcceptance(options: {
   }
 
   return {
-    /** Resolves when the call is on disk. Rejects with a `MarketplaceError`. */
+    /** Resolves when the call is on disk. */
     async accept(call: Accepted): Promise<void> {
       const size = sizeOf(call)
       // A lone call may be of any size.

@@ -13,8 +13,9 @@ export function createLifeCycle(options: {
   end(): Promise<void>
   /** Ends the calls under way that may take long. */
   endLongCalls(): void
+  isDataError: Engine['isDataError']
 }) {
-  const { begin, end, endLongCalls } = options
+  const { begin, end, endLongCalls, isDataError } = options
   let opening: Promise<void> | undefined
   /** Why the last opening failed. */
   let failure: unknown
@@ -64,7 +65,7 @@ export function createLifeCycle(options: {
         await open
         return await work()
       } catch (error) {
-        throw asStoreError(error, 'Cannot use the store')
+        throw asStoreError(error, 'Cannot use the store', isDataError)
       } finally {
         if (--underWay === 0) onIdle()
       }

@@ -59,6 +59,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     begin,
     end: () => engine.close(),
     endLongCalls: () => closing.abort(new MarketplaceError('closed', 'Cannot back up: the store was closed')),
+    isDataError: engine.isDataError,
   })
   const { calls, isClosed, whileOpen } = lifeCycle
 

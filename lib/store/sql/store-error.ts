@@ -1,7 +1,16 @@
 import { MarketplaceError, messageOf } from '../../base/errors.js'
+import type { Engine } from './engine.js'
 
-/** The error for callers of the store: one of this package, with the message of the driver. */
-export function asStoreError(error: unknown, cannot: string): MarketplaceError {
+/**
+ * The error for callers of the store: one of this package, with the message of the driver. One of `isDataError` is not
+ * retryable, because the database would refuse the same data again.
+ */
+export function asStoreError(
+  error: unknown,
+  cannot: string,
+  isDataError: Engine['isDataError'] = () => false,
+): MarketplaceError {
   if (error instanceof MarketplaceError) return error
-  return new MarketplaceError('store_unavailable', `${cannot}: ${messageOf(error)}`, { cause: error })
+  const code = isDataError(error) ? 'argument_invalid' : 'store_unavailable'
+  return new MarketplaceError(code, `${cannot}: ${messageOf(error)}`, { cause: error })
 }
