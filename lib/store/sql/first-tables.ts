@@ -100,8 +100,10 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
 
   if (first.has('handlers'))
     await sql`
-      insert into handlers (topic, seen_at)
-      select topic, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
+      insert into handlers (topic, seen_at, rescued_at)
+      select topic, seen_at, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(
+      trx,
+    )
 
   const settledAt = either('journal', 'settled_at', sql`received_at`)
   const topic = sql`case kind when 'event' then 'event:' || name else kind end`
