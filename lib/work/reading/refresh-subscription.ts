@@ -49,7 +49,7 @@ export function createRefreshSubscription(
 
   /** Makes the subscription due again at once. Without the lease this changes nothing. */
   async function giveBack(claim: ReadClaim) {
-    await store.finishRead(claim, { ...untouched(claim), nextInMs: 0 })
+    await store.finishRead(claim, untouched(claim))
   }
 
   return {
