@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
 import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../../store/port/store.js'
 import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
 import { createReadOutcomes } from './outcomes.js'
@@ -64,7 +64,7 @@ export function createRefresher(
     const { nextInMs } = conclusion
     // The request may be for this subscription, and is then due after its next pause.
     if (requestedAt >= pauseBeganAt) wake(MIN_READ_INTERVAL_MS)
-    if (nextInMs !== null && nextInMs < 30 * SECOND) wake(nextInMs)
+    if (nextInMs !== null) wake(nextInMs)
   }
 
   function wake(inMs?: number) {
