@@ -101,7 +101,11 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { requested: count } })
 
     const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
-    await until('the app has read them', async () => (await marketplace.health()).counts?.requested === 0)
+    await until(
+      'the app has read them',
+      async () => (await marketplace.health()).counts?.requested === 0,
+      60_000,
+    )
     if (name === 'SQLite') await marketplace.close()
     const again = await runCli(['import', file, '--json'], { env })
     expect(again).toMatchObject({ code: 0, stderr: '' })

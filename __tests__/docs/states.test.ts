@@ -8,7 +8,7 @@ describe('the page on states', () => {
   let recorded: Awaited<ReturnType<typeof recordTransitions>>
   beforeAll(async () => {
     recorded = await recordTransitions(TABLES)
-  }, 120_000)
+  }, 300_000)
 
   const chapters = chaptersOf(page('docs/states.md'))
 

@@ -70,7 +70,7 @@ export function createAcceptance(options: {
   }
 
   return {
-    /** Resolves when the call is on disk. Rejects with a `MarketplaceError`. */
+    /** Resolves when the call is on disk. */
     async accept(call: Accepted): Promise<void> {
       const size = sizeOf(call)
       // A lone call may be of any size.

@@ -11,8 +11,9 @@ export function createLifeCycle(options: {
   end(): Promise<void>
   /** Ends the calls under way that may take long. */
   endLongCalls(): void
+  isDataError: Engine['isDataError']
 }) {
-  const { begin, end, endLongCalls } = options
+  const { begin, end, endLongCalls, isDataError } = options
   let opening: Promise<void> | undefined
   /** Why the last opening failed. */
   let failure: unknown
@@ -62,7 +63,7 @@ export function createLifeCycle(options: {
         await open
         return await work()
       } catch (error) {
-        throw asStoreError(error, 'Cannot use the store')
+        throw asStoreError(error, 'Cannot use the store', isDataError)
       } finally {
         if (--underWay === 0) onIdle()
       }
@@ -72,10 +73,18 @@ export function createLifeCycle(options: {
 
 export type LifeCycle = ReturnType<typeof createLifeCycle>
 
-/** The error for callers of the store: one of this package, with the message of the driver. */
-export function asStoreError(error: unknown, cannot: string): MarketplaceError {
+/**
+ * The error for callers of the store: one of this package, with the message of the driver. One of `isDataError` is not
+ * retryable, because the database would refuse the same data again.
+ */
+export function asStoreError(
+  error: unknown,
+  cannot: string,
+  isDataError: Engine['isDataError'] = () => false,
+): MarketplaceError {
   if (error instanceof MarketplaceError) return error
-  return new MarketplaceError('store_unavailable', `${cannot}: ${messageOf(error)}`, { cause: error })
+  const code = isDataError(error) ? 'argument_invalid' : 'store_unavailable'
+  return new MarketplaceError(code, `${cannot}: ${messageOf(error)}`, { cause: error })
 }
 
 /** The transactions of all calls of the store. They reject once another app has taken it; writes decide its health. */

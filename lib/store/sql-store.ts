@@ -71,6 +71,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     begin,
     end: () => engine.close(),
     endLongCalls: () => closing.abort(new MarketplaceError('closed', 'Cannot back up: the store was closed')),
+    isDataError: (error) => engine.isDataError(error),
   })
   const { calls, isClosed, whileOpen } = lifeCycle
   const transactions = createTransactions({ engine, ownership, health, whileOpen })

@@ -38,11 +38,7 @@ export function createWriteHealth(options: {
   const begun = new Set<{ at: number }>()
 
   function failed(error: unknown) {
-    const isAboutData =
-      error instanceof MarketplaceError
-        ? error.code === 'argument_invalid' || isDataError(error.cause)
-        : isDataError(error)
-    if (isAboutData) return
+    if (isDataError(error) || (error instanceof MarketplaceError && error.code === 'argument_invalid')) return
     failure = { message: messageOf(error), at: clock.monotonic() }
     probeMs = undefined
   }

@@ -29,10 +29,11 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
   it('H31 makes events pending that came within a time, of all that no process had a handler for', async () => {
     const address = await engine.freshAddress()
     const first = await openStoreWithSql(address)
-    await handling(first.store, ['change'])
+    await handling(first.store, ['change'], MINUTE)
     const [old, recent, other] = [eventOf('s1'), eventOf('s1'), { ...eventOf('s1'), name: 'other' }]
     await first.store.accept([old])
     await first.sql(`update journal set received_at = received_at - ${HOUR}`)
+    await first.sql(`update handlers set rescued_at = rescued_at - ${HOUR}`)
     await first.store.accept([recent, other])
     await first.store.close()
     const { store } = await openStoreWithSql(address)

@@ -22,8 +22,8 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
     await store.accept(uids.map(requestingEvent))
-    const inFlight = { token: 0, read: 0 }
-    const most = { token: 0, read: 0 }
+    const inFlight = { first: 0, all: 0 }
+    const most = { first: 0, all: 0 }
     const answered = new Set<string>()
     let failures = 100
     const platform = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
@@ -32,15 +32,20 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
       platform: {
         async fetch(input) {
           const url = new URL(String(input))
-          const kind = url.pathname === '/oauth/token' ? 'token' : 'read'
-          most[kind] = Math.max(most[kind], ++inFlight[kind])
+          const isToken = url.pathname === '/oauth/token'
+          const of = isToken
+            ? url.searchParams.get('business_uid')?.slice('b-'.length)
+            : url.searchParams.get('filter[uid]')
+          // A subscription that was read is read again, to verify it, and that may come before the last of the others.
+          const kinds = answered.has(String(of)) ? (['all'] as const) : (['all', 'first'] as const)
+          for (const kind of kinds) most[kind] = Math.max(most[kind], ++inFlight[kind])
           await new Promise((resolve) => setImmediate(resolve))
-          inFlight[kind]--
+          for (const kind of kinds) inFlight[kind]--
           if (failures > 0) {
             failures--
             throw new TypeError('fetch failed')
           }
-          if (kind === 'token') return Response.json({ access_token: 'token' })
+          if (isToken) return Response.json({ access_token: 'token' })
           const uid = url.searchParams.get('filter[uid]') as string
           answered.add(uid)
           return Response.json({ data: { subscriptions: [recordOf(uid)] } })
@@ -51,11 +56,11 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
     })
     // All of them would take 20 s here. A fifth of them passes through every phase, including the outage and its
     // retries.
-    await until('a fifth of them is read', () => answered.size >= 2_000, 30_000)
+    await until('a fifth of them is read', () => answered.size >= 2_000, 120_000)
     expect(failures).toBe(0)
-    expect(most).toEqual({ token: 4, read: expect.any(Number) })
-    expect(most.read).toBeLessThanOrEqual(4)
-  }, 40_000)
+    expect(most.first).toBe(4)
+    expect(most.all).toBeLessThanOrEqual(8)
+  }, 150_000)
 
   it('are retried at different times, however often they failed together', () => {
     for (const outages of [0, 1, 3, 6, 20]) {

@@ -64,6 +64,14 @@ export const COMPARING: readonly Check[] = [
       const others = await store.otherBusinesses(first, 1_000)
       assert.deepEqual([others.failing, others.lately.failing], [1, 1])
       has(await store.counts(), { active: 2, refused: 1, refusedLately: 1 })
+      // Nor do they once they have ended.
+      for (const i of [3, 4, 5]) {
+        await store.requestRefresh(named(`s${i}`, `b${i}`))
+        const read = await lab.until('it is due', async () => (await claimedAll(store))[0])
+        const found = { record: read.subscription.record, state: null, gone: 'missing' } as const
+        await store.finishRead(read, { ...fails('platform_record_missing', 0), settled: true, found })
+      }
+      assert.equal((await store.otherBusinesses(first, 1_000)).failing, 1)
     },
   },
   {

@@ -11,7 +11,7 @@ import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import { until } from '../until.js'
 
 // Some tests start a dozen processes one after the other, on a busy machine.
-jest.setTimeout(60_000)
+jest.setTimeout(180_000)
 
 /** The built command line. */
 export const CLI = join(__dirname, '..', '..', '..', 'dist', 'esm', 'cli', 'main.js')

@@ -60,7 +60,8 @@ export async function createBusinesses(
   const calls = new Map<string, number>()
   const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
   const numbers = Array.from({ length: count }, (_, i) => i + 1)
-  const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: clock.forProcess() }))
+  const ofDatabase = clock.forProcess()
+  const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: ofDatabase }), ofDatabase)
   await database.open()
   let reads = 0
 

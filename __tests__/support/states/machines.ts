@@ -24,6 +24,7 @@ function lifeCycle(): Explored<'open' | 'succeed' | 'fail' | 'close'> {
     },
     end: async () => {},
     endLongCalls() {},
+    isDataError: () => false,
   })
   const inputs = {
     open: () => void cycle.calls.open().catch(() => {}),

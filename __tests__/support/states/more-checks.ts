@@ -39,6 +39,7 @@ export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [
     (claim: ReadClaim) => shows(claim, 'purchased'),
     () => fails('platform_timeout'),
     () => fails('platform_timeout', null),
+    () => ({ ...fails('platform_timeout', 0), isUntried: true }),
   ].map((finishes) => async (lab: Lab) => {
     await finishNext(lab, finishes, await alone(lab))
   }),

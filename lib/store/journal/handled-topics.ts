@@ -25,9 +25,6 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       insert into handlers (topic, seen_at) ${insert(sql`${of('topic')}, ${of('lease_now')}`)}
       on conflict (topic) do update set seen_at = excluded.seen_at`,
   )
-  /** Whether this process was the first to name topics: nothing before its handlers is history. */
-  let isFirst = false
-
   /** Writes that a process has these topics. */
   async function name(trx: Connection, topics: readonly Topic[]) {
     const rows = await sql<Pick<HandlersTable, 'topic'>>`select topic from handlers`.execute(trx)
@@ -35,8 +32,26 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
     await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
-    // Set here, because a transaction whose commit got no answer runs again, and finds its own rows.
-    if (rows.length === 0) isFirst = true
+  }
+
+  /**
+   * How far back the events of a new topic are made pending. Nothing is history for the first processes with handlers:
+   * those that began before, or at most shortly after, the first of them had made pending what came before it. So two that
+   * begin together get the same events, and what the end of the first one left is not lost.
+   */
+  async function reachBackMs(db: Connection, rescueMs: number): Promise<number> {
+    const rows = await sql`
+      select 1 from handlers where rescued_at < ${engine.leaseNow()} - ${Math.ceil(rescueMs)} limit 1`.execute(
+      db,
+    )
+    return rows.length > 0 ? rescueMs : Number.MAX_SAFE_INTEGER
+  }
+
+  /** Writes that the events of these topics that came before are pending. */
+  async function noteRescue(trx: Connection, topics: readonly Topic[]) {
+    await sql`
+      update handlers set rescued_at = ${engine.leaseNow()}
+      where rescued_at is null and ${engine.isOneOf('topic', topics)}`.execute(trx)
   }
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
@@ -133,8 +148,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (topics.length > 0) {
         await nameEvery(0)
         await inBatches((trx) => takeBack(trx, topics))
-        const withinMs = isFirst ? Number.MAX_SAFE_INTEGER : rescueMs
-        if (rescueMs > 0)
+        if (rescueMs > 0) {
+          const withinMs = await read((db) => reachBackMs(db, rescueMs))
           for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
             await inBatches(
               async (trx) => {
@@ -144,9 +159,11 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
               },
               (count) => late.splice(0, count),
             )
-            if (isClosed()) break
+            if (isClosed()) return moved
             await nameEvery(retireMs / 6)
           }
+          await write((trx) => noteRescue(trx, topics))
+        }
       }
       await inBatches((trx) => setAside(trx, retireMs, new Set(topics)))
       return moved

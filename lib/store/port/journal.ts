@@ -243,7 +243,7 @@ export type ClaimSuspectLane = Pick<ClaimLanes, 'leaseMs' | 'topics' | 'exceptKe
 /**
  * The calls for suspects. A lane or a subscription whose lease ran out is suspect: it may have ended the process, or was
  * leased beside one that did. The process runs nothing of its kind beside it. The claim counts as its beginning. A result
- * ends the suspicion; a finish of a lane without a result takes the beginning back.
+ * ends the suspicion; a finish of a lane without a result, or of a read that was not made, takes the beginning back.
  */
 export interface Suspects {
   /** Leases the due suspect lane with the fewest lapses, and returns only its head. On disk when this resolves. */

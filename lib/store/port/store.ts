@@ -49,7 +49,8 @@ export * from './subscriptions.js'
  * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
  * The store judges leases and due times by time of its own, so the clocks of its processes may differ.
  *
- * Every call rejects with a `MarketplaceError`, most often `store_unavailable`.
+ * Every call rejects with a `MarketplaceError`, most often `store_unavailable`, and `argument_invalid` for data that the
+ * database refuses.
  */
 export interface Store extends StoreObservation, Suspects {
   /**
@@ -96,7 +97,7 @@ export interface Store extends StoreObservation, Suspects {
    * Writes the result of a read, together with the changes it shows, in one transaction.
    *
    * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
-   * whatever `nextInMs` is, and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
+   * whatever `nextInMs` is (unless `isUntried`), and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
    * that read decides them.
    *
    * False in two cases. The caller has lost the lease: nothing was written. Or the read finds that the subscription is

@@ -154,6 +154,8 @@ export interface ReadFinish {
   progress: string | null
   /** The time until the next read; null gives up. */
   nextInMs: number | null
+  /** The read was not made. So a suspicion stays, and the claim of a suspect does not count as its beginning. */
+  isUntried?: boolean
   /** Clears `uninstalledAt`: the platform has served the business long after the uninstall. */
   clearUninstalled?: boolean
   /** Clears `updateAt`: the found record shows what was announced, or the platform has shown it long after. */

@@ -98,10 +98,11 @@ export async function copyFirstTables(engine: Dialect, trx: Connection, first: F
       from ${aside('subscriptions')} as rows where ${range}) as known`,
   )
 
+  // A process may have named them a moment ago, and what came before it is history all the same.
   if (first.has('handlers'))
     await sql`
-      insert into handlers (topic, seen_at)
-      select topic, seen_at from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
+      insert into handlers (topic, seen_at, rescued_at)
+      select topic, seen_at, 0 from ${aside('handlers')} where seen_at > 0 and topic <> 'worker'`.execute(trx)
 
   const settledAt = either('journal', 'settled_at', sql`received_at`)
   const topic = sql`case kind when 'event' then 'event:' || name else kind end`

@@ -138,7 +138,11 @@ function tables(engine: Dialect): Sql[] {
     sql`create index lanes_due on lanes (topic, due_at)`,
     sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
     sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
-    sql`create table handlers (topic ${engine.sortedText} primary key, seen_at bigint not null)`,
+    sql`create table handlers (
+      topic ${engine.sortedText} primary key,
+      seen_at bigint not null,
+      rescued_at bigint
+    )`,
   ]
 }
 

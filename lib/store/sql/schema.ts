@@ -108,6 +108,8 @@ export interface HandlersTable {
   topic: string
   /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */
   seen_at: number
+  /** When the events that came before its first handler had been made pending, in the time of leases; null: they may not be yet. */
+  rescued_at: number | null
 }
 
 /** The app that the store belongs to: one row, with the id 1. */

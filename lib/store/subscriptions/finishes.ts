@@ -254,6 +254,7 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
     clears_update: flag(finish.clearUpdate === true),
     clears_end: flag(finish.clearEnd === true),
     next_in_ms: nextInMs,
+    is_untried: flag(finish.isUntried === true),
     lease_time_behind: claim.leaseTimeBehindMs,
   }
 }
@@ -284,18 +285,18 @@ function written({ table }: Given) {
       cause = case when next_urgency = ${sql.lit(URGENCY.reconcile)} and not ${REQUESTED_AGAIN}
         then ${sql.lit(CAUSES.indexOf('reconcile'))} else cause end,
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
-      -- A canceled subscription has nothing to lose, so its refusals say nothing about the platform.
-      failing_since = case when is_shown = 1 then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
+      failing_since = case when is_shown = 1 or (${OTHER_ITEM_ENDS}) then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
       -- One that has never failed has been served since it exists.
       served_since = case when is_shown = 1 then coalesce(served_since, case when read_at is null then created_at else now end)
         when ${FAILS} then null else served_since end,
       update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
       end_at = case when clears_end = 0 or ${REQUESTED_AGAIN} then end_at end,
       lease_token = null,
-      suspect = 0,
-      lapses = 0,
+      -- As advance() of lanes: a suspect that was returned untried stays one, without the lapse of its claim.
+      suspect = case when is_untried = 1 then suspect else 0 end,
+      lapses = case when is_untried = 1 then lapses - suspect else 0 end,
       not_before = now + ${PAUSE},
-      refresh_at = case when ${REQUESTED_AGAIN} then now + ${PAUSE} else ${READ_BY} + next_in_ms end
+      refresh_at = case when ${REQUESTED_AGAIN} and is_untried = 0 then now + ${PAUSE} else ${READ_BY} + next_in_ms end
     from ${table} as finish
     where subscriptions.subscription_uid = finish.uid and lease_token = finish.token
       and (only_if_unrequested = 0 or subscriptions.generation = finish.generation)
@@ -311,7 +312,11 @@ const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
 
 /** A read was requested after the claim, so it may show something newer than this read. */
 const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
-const FAILS = sql`is_refused = 1 and unread = 0 and (subscriptions.state is null or subscriptions.state <> 'canceled')`
+/** A canceled subscription has nothing to lose, so its refusals say nothing about the platform. One that has ended fails since before its end. */
+const FAILS = sql`is_refused = 1 and unread = 0 and subscriptions.gone is null
+  and (subscriptions.state is null or subscriptions.state <> 'canceled')`
+/** A purchase of another item never counted as served. So it does not count as failing once it has ended either. */
+const OTHER_ITEM_ENDS = sql`finish.gone is not null and subscriptions.gone is null and subscriptions.state is null`
 const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)
 
 const COLUMNS = {
@@ -339,5 +344,6 @@ const COLUMNS = {
   clears_update: 'integer',
   clears_end: 'integer',
   next_in_ms: 'integer',
+  is_untried: 'integer',
   lease_time_behind: 'integer',
 } as const

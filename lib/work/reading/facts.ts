@@ -125,7 +125,7 @@ export function candidateAfter(
 
 /** The finish of a read that was not made: everything stays as before the claim. */
 export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
-  return { settled: false, failure, verifying, progress, nextInMs: 0 }
+  return { settled: false, failure, verifying, progress, nextInMs: 0, isUntried: true }
 }
 
 /** The loss of the business that had the subscription; none if it had no state. */

@@ -52,12 +52,13 @@ export function changeOf(
   const id = newId(clock.now())
   const subscription_uid = claim.id
   const { record: known, gone, businessUid: ofBusiness } = claim.subscription
-  const item = found?.record?.purchasable_uid
   const isOfOtherItem = to === null && found?.gone === null && found.record?.business_uid === ofBusiness
-  // It was known before, as that of an item that is not the app's, or it is now.
+  // The item of a known purchase has become one of the app's, or is none any more, and the record names the same item.
+  const isOfOwnItem = from === null && gone === null && businessUid === ofBusiness
   const isCorrected =
-    (from === null && known !== null && gone === null && businessUid === ofBusiness) ||
-    (isOfOtherItem && known?.purchasable_uid === item)
+    (isOfOwnItem || isOfOtherItem) &&
+    known !== null &&
+    known.purchasable_uid === found?.record?.purchasable_uid
   const cause = isCorrected ? 'import' : claim.cause
   const change: StoredChange = {
     id,

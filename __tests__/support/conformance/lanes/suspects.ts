@@ -136,6 +136,27 @@ export const SUSPECTS: readonly Check[] = [
     },
   },
   {
+    name: 'claimSuspectRead: a read that is returned untried stays suspect, and the try does not count, also if it is requested meanwhile',
+    async check(lab) {
+      const { store } = lab
+      await store.requestRefresh(named('s1'))
+      await claimed(store, { leaseMs: SHORT })
+      for (let i = 0; i < 3; i++) {
+        await suspectDue(lab, 'read')
+        const claim = await store.claimSuspectRead({ leaseMs: LONG })
+        has(claim, { id: 's1', lapses: 0 })
+        assert(claim)
+        await store.requestRefresh(named('s1'))
+        assert.equal(
+          await store.finishRead(claim, { ...fails('platform_timeout', 0), isUntried: true }),
+          true,
+        )
+        same(await plainReads(store), [])
+        same(await store.dueSuspect(ANY), 'read')
+      }
+    },
+  },
+  {
     name: 'claimSuspectRead: a read that never ends is put off, whatever is requested, and counted',
     async check(lab) {
       const { store } = lab
