@@ -45,7 +45,6 @@ const SLOWEST = [
   'faults/storage/failed-syncs.test.ts',
   'package/types.test.ts',
   'cli/dev.test.ts',
-  'example-app/demo.test.ts',
   'faults/handling/late-handlers.test.ts',
   'entitlement/fresh-answers.test.ts',
   'faults/deliveries/deliverers.test.ts',
