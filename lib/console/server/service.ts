@@ -6,11 +6,11 @@ import { createActs } from './acts.js'
 import { createAttention } from './attention.js'
 import { createBusinessCalls } from './business.js'
 import { createDeliveryCalls } from './deliveries.js'
-import { createHealthCall } from './health.js'
 import { Refusal } from './http.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 
 const ROWS_A_PAGE = 50
+const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
 
 export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]> }
 
@@ -23,7 +23,6 @@ export function createService(options: {
   const { search, business, history } = createBusinessCalls(marketplace)
   const attention = createAttention({ marketplace })
   const deliveries = createDeliveryCalls(marketplace)
-  const health = createHealthCall(marketplace)
 
   return {
     async session(person) {
@@ -54,7 +53,15 @@ export function createService(options: {
     shapes: () => deliveries.shapes(),
     webhooks: () => deliveries.webhooks(),
     live: (person, { after }) => deliveries.live(person, after),
-    health: () => health(),
+    async health() {
+      const [health, readiness] = await Promise.all([marketplace.health(), marketplace.readiness()])
+      return {
+        health,
+        readiness,
+        process: { pid: process.pid, node: process.version, startedAt: STARTED_AT },
+        now: new Date().toISOString(),
+      }
+    },
     previewReplay: (person, input) => attention.preview(person, input),
     ...createActs({ marketplace, business, attention }),
   }
