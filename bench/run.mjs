@@ -7,7 +7,7 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
 
 /**
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
- * compare with, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless an
+ * compare with, builds the package, measures, and writes a table and JSON. The exit code is 0 unless an
  * error occurred; a missed aim is not an error. `--beside <commit>` compares the working tree with that commit instead.
  *
  * The minutes apply to a machine with two cores, for a quick run and a full one.
