@@ -127,13 +127,9 @@ describe('the page of the console', () => {
   })
 
   it('shows failures to support, without a way to replay them', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'support', '#/attention')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'support', '#/attention')
     await page.getByText('1 entry', { exact: true }).waitFor()
     expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
     expect(await page.getByRole('link', { name: 'Privacy' }).count()).toBe(0)
@@ -170,13 +166,9 @@ describe('the page of the console', () => {
   })
 
   it('shows a problem with its next step', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'support', '#/health')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'support', '#/health')
     await page.getByText('It works, but needs attention').waitFor()
     await page.getByText('fix the handler, and replay the entries').waitFor()
   })
@@ -213,13 +205,9 @@ describe('the page of the console', () => {
   })
 
   it('can be used with the keyboard alone', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'operator')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'operator')
     await tabTo(page, 'Needs attention', 'Shift+Tab')
     expect(await askPage(page, 'outlineOfFocus')).toBe('solid')
     await page.keyboard.press('Enter')
@@ -362,9 +350,19 @@ async function createStage(options: { isBroken?: boolean; worker?: false } = {})
   }
 }
 
-/** Creates at least one row of each kind. */
-async function furnish({ platform, deliver, marketplace }: Stage) {
+/** An install whose entry is dead. */
+async function failedInstall({ platform, marketplace }: Stage) {
   platform.install('business-1')
+  await until(
+    'the entry is dead',
+    async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+  )
+}
+
+/** Creates at least one row of each kind. */
+async function furnish(stage: Stage) {
+  const { platform, deliver, marketplace } = stage
+  await failedInstall(stage)
   platform.purchase({ business_uid: 'business-1', payment: 'failed' })
   platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
   platform.purchase({ business_uid: 'business-3', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
@@ -375,10 +373,6 @@ async function furnish({ platform, deliver, marketplace }: Stage) {
     async () =>
       (await marketplace.isEntitled('business-2')) &&
       (await marketplace.explain('business-1')).reason === 'not_purchased',
-  )
-  await until(
-    'the install is dead',
-    async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
   )
 }
 

@@ -3,10 +3,11 @@ import type { Inputs } from '../shared/inputs.js'
 import { mayDo, type Person } from '../shared/roles.js'
 import type { Replies } from '../shared/shapes.js'
 import { createActs } from './acts.js'
-import { createAttention } from './attention.js'
 import { createBusinessCalls } from './business.js'
 import { createDeliveryCalls } from './deliveries.js'
+import { createFailedGroups } from './groups.js'
 import { Refusal } from './http.js'
+import { createReplay } from './replay.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 
 const ROWS_A_PAGE = 50
@@ -21,7 +22,8 @@ export function createService(options: {
 }): Service {
   const { marketplace, tokenFor } = options
   const { search, business, history } = createBusinessCalls(marketplace)
-  const attention = createAttention({ marketplace })
+  const failed = createFailedGroups(marketplace)
+  const replays = createReplay({ marketplace, failed })
   const deliveries = createDeliveryCalls(marketplace)
 
   return {
@@ -48,8 +50,8 @@ export function createService(options: {
       if (entry) return rowsFor(person).entryDetail(entry)
       throw new Refusal(404, 'entry_gone', 'No entry has this id. Its retention may have ended.')
     },
-    attention: () => attention.attention(),
-    group: (person, input) => attention.group(person, input),
+    attention: failed.attention,
+    group: failed.group,
     shapes: () => deliveries.shapes(),
     webhooks: () => deliveries.webhooks(),
     live: (person, { after }) => deliveries.live(person, after),
@@ -62,7 +64,7 @@ export function createService(options: {
         now: new Date().toISOString(),
       }
     },
-    previewReplay: (person, input) => attention.preview(person, input),
-    ...createActs({ marketplace, business, attention }),
+    previewReplay: replays.preview,
+    ...createActs({ marketplace, business, replays }),
   }
 }
