@@ -2,8 +2,9 @@ import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project, type Result } from '../package/installed-package.js'
+import { forWholeFile } from '../support/clean-up.js'
 import { PAGES, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelude.js'
 import { startProcess } from '../support/processes/running-process.js'
@@ -27,7 +28,7 @@ let project: Project
 let ranTogether: Promise<Result> | undefined
 
 beforeAll(async () => {
-  project = createProject(PACKAGES)
+  project = await forWholeFile(async () => createProject(PACKAGES))
   for (const path of PAGES.keys()) project.write(`${folderOf(path)}/prelude.ts`, PRELUDE)
   for (const snippet of snippets) {
     const text = textOf(snippet).replaceAll(/\b(3000|9464)\b/g, String(await freePort()))
@@ -35,7 +36,6 @@ beforeAll(async () => {
     if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), text)
   }
 })
-afterAll(() => project?.remove())
 
 it('has no two files with the same name on a page', () => {
   const paths = snippets.map(pathOf)

@@ -1,8 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Page } from 'playwright-core'
-import { onCleanUp } from '../support/clean-up.js'
 import { askPage, axeViolations, troubles, useBrowser } from '../support/processes/browser.js'
-import { endDemo, headlineIs, openDemo, press, startDemo, text, useDemo } from './example-page.demo.js'
+import { headlineIs, openDemo, press, startDemo, text, useDemo } from './example-page.demo.js'
 
 const LOOKS = {
   'small phone by night': { viewport: { width: 320, height: 700 }, colorScheme: 'dark' },
@@ -53,10 +52,9 @@ describe('the page of the example app fits, is readable, and works with screen r
 
   it('while the demo does not answer', async () => {
     const other = await startDemo()
-    onCleanUp(() => endDemo(other))
     const pages = new Map<Look, Page>()
     for (const look of Object.keys(LOOKS) as Look[]) pages.set(look, await openDemo(other.url, LOOKS[look]))
-    endDemo(other)
+    other.signal('SIGKILL')
     for (const [look, page] of pages) {
       await text(page, '#live', 'Not connected')
       await isFine(page, look, 'lost')

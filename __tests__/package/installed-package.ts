@@ -13,9 +13,9 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { temporaryFolder } from '../support/clean-up.js'
 
 const ROOT = join(__dirname, '..', '..')
 const DEPENDENCIES = join(ROOT, 'node_modules')
@@ -109,7 +109,6 @@ export interface Project {
    * folder.
    */
   tsc(files: string[], compilerOptions: Record<string, unknown>, typescript?: string): Promise<Result>
-  remove(): void
 }
 
 /**
@@ -129,12 +128,12 @@ export function createExample(name: string): Project {
 }
 
 /**
- * A project in a temporary folder that has installed the tarball. Beside it are only the packages that an app has: the
+ * A project in a folder of this test that has installed the tarball. In a `beforeAll`, wrap it in `forWholeFile`. Beside it are only the packages that an app has: the
  * package's dependencies, Express, a SQLite driver for Node 20, and types. An import of anything else fails.
  */
 export function createProject(packages: readonly string[] = ['express', 'libsql']): Project {
   requireBuild()
-  const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
+  const folder = temporaryFolder()
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')
   mkdirSync(installed, { recursive: true })
   execFileSync('tar', ['-xz', '-C', installed, '--strip-components=1', '-f', packed().tarball])
@@ -173,7 +172,6 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
       write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
       return node([join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.json'])
     },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
 

@@ -1,7 +1,8 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile } from '../support/clean-up.js'
 import { createProject, type Project, packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
@@ -49,10 +50,9 @@ describe('the packed package', () => {
 describe('an app that has installed the package', () => {
   let project: Project
 
-  beforeAll(() => {
-    project = createProject()
+  beforeAll(async () => {
+    project = await forWholeFile(async () => createProject())
   })
-  afterAll(() => project?.remove())
 
   it('imports it as an ES module', async () => {
     project.write(
