@@ -88,8 +88,7 @@ async function measure(bench, { count, bytes, logPosition, copy }) {
   const answered = await askAll(bench, await start('sizes'))
   const receiver = { front: 'plain', watchLoop: true, options: { worker: false } }
   const received = await receive(bench, await start('marketplace', receiver), { count, logPosition })
-  const platform = { baseUrl: platformUrl, authUrl: platformUrl, concurrency: 16 }
-  const handler = { front: 'plain', handlers: 'at-once', options: { platform } }
+  const handler = { front: 'plain', handlers: 'at-once', options: { reads: { concurrency: 16 } } }
   const handled = await handle(await start('marketplace', handler), count)
   return { ...answered, ...received, ...handled, rowBytes }
 }
