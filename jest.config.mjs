@@ -13,7 +13,7 @@ export default {
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   reporters: ['default', '<rootDir>/__tests__/support/fault-coverage.mjs'],
   // Most tests wait for processes and disks more than they compute: more workers than cores.
-  maxWorkers: Math.ceil(availableParallelism() * 1.5),
+  maxWorkers: availableParallelism() * 2,
   testSequencer: '<rootDir>/__tests__/support/slowest-first.mjs',
   testTimeout: 20_000,
 }

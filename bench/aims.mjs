@@ -1,9 +1,10 @@
+import { ENGINES } from './harness/databases.mjs'
+
 /**
  * The aims of the project. `part`, `row` and `column` select a figure. With `over` (a row) or `overColumn` (a column),
  * it is divided by another figure, round by round. `atLeast` or `atMost` is the bound; the median decides.
  */
-const both = (aim) => ['sqlite', 'postgres'].map((engine) => aim(engine, NAMES[engine]))
-const NAMES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
+const both = (aim) => Object.entries(ENGINES).map(([engine, name]) => aim(engine, name))
 
 export const AIMS = [
   aim(

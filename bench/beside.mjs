@@ -1,11 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
-import { startChild } from './harness/child.mjs'
-import { until } from './harness/databases.mjs'
+import { ENGINES, until } from './harness/databases.mjs'
+import { fillStore } from './harness/fill-store.mjs'
 import { PROJECT } from './harness/machine.mjs'
 import { inRounds, ratios, spreadOf } from './harness/statistics.mjs'
-import { BODY, businessOf, install, notice, SECRET } from './servers/deliveries.mjs'
+import { BODY, install, SECRET } from './servers/deliveries.mjs'
 
 const PATH = `/x/${SECRET}`
 const EVENTS_A_BUSINESS = 5
@@ -21,13 +21,13 @@ export async function beside(bench, { commit, million, print }) {
     { build: commit, path: buildOf(commit, join(bench.folder, 'other')) },
   ]
   const sizes = million ? [1_000, 1_000_000] : [1_000]
-  const cases = ['sqlite', 'postgres'].flatMap((engine) => [
+  const cases = Object.entries(ENGINES).flatMap(([engine, inWords]) => [
     ...sizes.map((count) => ({
       engine,
       count,
-      name: `${nameOf(engine)}, ${count.toLocaleString('en')} subscriptions`,
+      name: `${inWords}, ${count.toLocaleString('en')} subscriptions`,
     })),
-    { engine, name: `${nameOf(engine)}, draining` },
+    { engine, name: `${inWords}, draining` },
   ])
   const rounds = bench.quick ? 3 : 7
   for (const [number, one] of cases.entries()) {
@@ -81,37 +81,20 @@ export function removeOther(folder) {
   })
 }
 
-function start({ runtimes, cores, platformUrl }, file, settings) {
-  return startChild(
-    `servers/${file}.mjs`,
-    { platformUrl, ...settings },
-    { node: runtimes.judged.path, cores: cores?.server },
-  )
-}
+/** An app of one of the builds. */
+const appOf = ({ platformUrl }, { path, store, options }) => [
+  'beside',
+  { platformUrl, build: path, store, options },
+]
 
-async function newStore({ folder, postgres }, engine, name) {
-  return engine === 'sqlite'
-    ? `sqlite:${join(folder, `${name}.db`)}`
-    : (await postgres()).createDatabase(name)
-}
-
-/** One subscription is made by the build itself; the others are its copies. */
 async function filledStore(bench, { engine, count, id, path }) {
-  const store = await newStore(bench, engine, `beside_${id}`)
-  const app = await start(bench, 'beside', { build: path, store })
-  const body = JSON.stringify(notice('create'))
-  await bench.load.post({ port: app.ready.port, path: PATH, body, count: 1, connections: 1 })
-  await until('the first subscription is read', () => app.ask('isEntitled', businessOf(0)))
-  await app.ask('settled')
-  await app.stop()
-  const seeding = await start(bench, 'seed', { store, count })
-  await seeding.ask('seed')
-  await seeding.stop()
+  const store = await bench.newStore(engine, `beside_${id}`)
+  await fillStore(bench, { store, count, app: appOf(bench, { path, store }) })
   return store
 }
 
 async function receive(bench, { engine, count, path, store }) {
-  const app = await start(bench, 'beside', { build: path, store, options: { worker: false } })
+  const app = await bench.start(...appOf(bench, { path, store, options: { worker: false } }))
   try {
     const target = { port: app.ready.port, path: PATH, body: BODY, spread: count }
     await app.calm()
@@ -130,8 +113,8 @@ async function receive(bench, { engine, count, path, store }) {
 /** The handlers of a backlog wait, then all return at once. */
 async function drain(bench, { engine, id, path }, round) {
   const count = bench.quick ? 20_000 : 100_000
-  const store = await newStore(bench, engine, `drain_${id}_${round}`)
-  const app = await start(bench, 'beside', { build: path, store })
+  const store = await bench.newStore(engine, `drain_${id}_${round}`)
+  const app = await bench.start(...appOf(bench, { path, store }))
   try {
     const body = JSON.stringify(
       Array.from({ length: EVENTS_A_POST }, (_, i) =>
@@ -162,8 +145,6 @@ async function cpuSince({ postgres }, engine, app) {
     return { 'CPU µs, process': own, 'CPU µs, PostgreSQL': database, 'CPU µs, both': own + database }
   }
 }
-
-const nameOf = (engine) => (engine === 'sqlite' ? 'SQLite' : 'PostgreSQL')
 
 function inWords(values, digits) {
   const { median, min, max } = spreadOf(values)

@@ -7,7 +7,7 @@ import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes }
 
 /**
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
- * compare with, builds the package, measures, and writes a table, JSON and a picture. The exit code is 0 unless an
+ * compare with, builds the package, measures, and writes a table and JSON. The exit code is 0 unless an
  * error occurred; a missed aim is not an error. `--beside <commit>` compares the working tree with that commit instead.
  *
  * The minutes apply to a machine with two cores, for a quick run and a full one.
@@ -114,12 +114,16 @@ async function main() {
       )
     const load = await startLoad({ node: nodes.judged.path, cores: cores?.load, onRefused: print })
     stops.push(load.stop)
-    const platform = await startChild(
-      'servers/platform.mjs',
-      {},
-      { node: nodes.judged.path, cores: cores?.load },
-    )
+    /** Starts `servers/<name>.mjs` on the server's core, with the Node on which speed is judged. */
+    const start = (name, settings, options) =>
+      startChild(`servers/${name}.mjs`, settings, {
+        node: nodes.judged.path,
+        cores: cores?.server,
+        ...options,
+      })
+    const platform = await start('platform', {}, { cores: cores?.load })
     stops.push(platform.stop)
+    const postgres = once(() => startPostgres({ folder, cores: cores?.database }))
     const bench = {
       quick,
       folder,
@@ -127,10 +131,15 @@ async function main() {
       load,
       runtimes: nodes,
       leaveOut,
-      platform,
+      start,
       platformUrl: `http://127.0.0.1:${platform.ready.port}`,
-      postgres: once(() => startPostgres({ folder, cores: cores?.database })),
+      postgres,
       redis: once(() => startRedis({ folder, cores: cores?.database })),
+      /** The address of an empty store. */
+      newStore: async (engine, name) =>
+        engine === 'sqlite'
+          ? `sqlite:${join(folder, `${name}.db`)}`
+          : (await postgres()).createDatabase(name),
     }
     if (commit !== undefined) {
       await beside(bench, { commit, million, print })

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { jsonLines, type RunningCli, startCli, startInTerminal } from '../support/processes/cli.js'
+import { jsonLines, startCli, startInTerminal } from '../support/processes/cli.js'
+import type { RunningProcess } from '../support/processes/running-process.js'
 import { openMarketplace, serve } from '../support/scene.js'
 import { DELIVERY_SECRET } from '../support/settings.js'
 import { until } from '../support/until.js'
@@ -87,7 +88,7 @@ describe('marketplace-webhooks dev', () => {
   }, 60_000)
 })
 
-async function press(dev: RunningCli, key: string, answer: string | RegExp) {
+async function press(dev: RunningProcess, key: string, answer: string | RegExp) {
   dev.write(key)
   await dev.prints(answer)
 }

@@ -1,39 +1,36 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { Command } from 'commander'
 import { KEYS } from '../../lib/cli/dev/keys.js'
 import { createProgram } from '../../lib/cli/program.js'
 import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
 import { SETTINGS } from '../../lib/cli/terminal/settings.js'
-import { PAGES } from '../support/docs/pages.js'
+import { names, PAGES, tableWith } from '../support/docs/pages.js'
 
-const DOCS = readFileSync(join(__dirname, '..', '..', 'docs', 'command-line.md'), 'utf8')
 const PROGRAM = createProgram('0.0.0', () => async () => {})
 
-describe('docs/command-line.md', () => {
+describe('the page on the command line', () => {
   it('lists every command with its arguments and the description that the program prints', () => {
-    expect(rowsOf('Commands')).toEqual(
+    const written = tableWith('Command', 'What it does').map(Object.values)
+    expect(written).toEqual(
       commandsOf(PROGRAM).map(({ path, command }) => [`\`${path}\``, command.summary()]),
     )
   })
 
   it('lists every setting with its option', () => {
-    const documented = rowsOf('Settings').map(([name, option = '', several]) => [
-      name,
-      option.split(';')[0],
-      several !== '',
+    const written = tableWith('Setting', 'Option', 'Several').map(({ Setting, Option = '', Several }) => [
+      names(Setting)[0],
+      { option: names(Option)[0], isList: Several !== '' },
     ])
-    expect(documented).toEqual(
-      Object.entries(SETTINGS).map(([name, { option, isList }]) => [`\`${name}\``, `\`${option}\``, isList]),
-    )
+    expect(Object.fromEntries(written)).toEqual(SETTINGS)
   })
 
   it('lists every exit code with its meaning, and every key', () => {
-    expect(rowsOf('Output and exit codes')).toEqual(Object.entries(EXIT_CODES))
-    expect(rowsOf('dev')).toEqual(
-      Object.entries(KEYS).map(([key, { word, does }]) => [`\`${key}\``, `\`${word}\``, does]),
-    )
+    expect(tableWith('Exit code', 'Meaning').map(Object.values)).toEqual(Object.entries(EXIT_CODES))
+    const keys = tableWith('Key', 'Word', 'What it does').map(({ Key, Word, 'What it does': does }) => [
+      names(Key)[0],
+      { word: names(Word)[0], does },
+    ])
+    expect(Object.fromEntries(keys)).toEqual(KEYS)
   })
 
   it('names only existing commands and options, like all other pages', () => {
@@ -45,7 +42,7 @@ describe('docs/command-line.md', () => {
 })
 
 describe('every command', () => {
-  it('has a summary, a description and examples that the program accepts', () => {
+  it('has a summary, a description, examples that the program accepts, and help in 80 columns', () => {
     for (const { path, command } of commandsOf(PROGRAM)) {
       expect([path, command.summary() !== '', command.description() !== '']).toEqual([path, true, true])
       let help = ''
@@ -55,6 +52,7 @@ describe('every command', () => {
         },
       })
       command.outputHelp()
+      expect([path, help.split('\n').filter((line) => line.length > 80)]).toEqual([path, []])
       const examples = [...help.replaceAll(/\\\n\s+/g, '').matchAll(/\$ marketplace-webhooks (.*)/g)]
       expect([path, examples.length > 0]).toEqual([path, true])
       for (const [, line = ''] of examples)
@@ -86,15 +84,4 @@ function faultOf(words: readonly string[]): string | undefined {
   if (command === PROGRAM || command.commands.length > 0) return 'no such command'
   const known = [...command.options, ...PROGRAM.options].map(({ long }) => long)
   return words.find((word) => word.startsWith('--') && !known.includes(word))
-}
-
-function rowsOf(title: string): string[][] {
-  const section = DOCS.split(/^## /m).find((each) => each.startsWith(`${title}\n`)) ?? ''
-  const rows = section.split('\n').filter((line) => line.startsWith('|'))
-  return rows.slice(2).map((row) =>
-    row
-      .slice(1, -1)
-      .split('|')
-      .map((cell) => cell.trim()),
-  )
 }

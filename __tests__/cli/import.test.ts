@@ -7,7 +7,7 @@ import { storeFor } from '../../lib/store-option.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
+import { jsonLines, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -96,7 +96,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
 
   it('only requests reads with --no-wait; a later app makes them, and a second import finds all of them read', async () => {
     const { platform, env, file, count } = await customers(120)
-    const asked = await runCli(['import', file, '--no-wait', '--json'], { env })
+    const asked = await runCliHere(['import', file, '--no-wait', '--json'], { env })
     expect(asked.code).toBe(0)
     expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { requested: count } })
 
@@ -107,7 +107,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
       60_000,
     )
     if (name === 'SQLite') await marketplace.close()
-    const again = await runCli(['import', file, '--json'], { env })
+    const again = await runCliHere(['import', file, '--json'], { env })
     expect(again).toMatchObject({ code: 0, stderr: '' })
     expect(jsonLines(again.stdout).at(-1)).toMatchObject({ summary: { read: count, ended: 'complete' } })
     expect(reads(platform)).toBe(count)
@@ -134,11 +134,11 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     await until('the request is read', isRead, 30_000)
     if (!beside) {
       await marketplace.close()
-      const rest = await runCli(['import', file, '--no-wait'], { env })
+      const rest = await runCliHere(['import', file, '--no-wait'], { env })
       expect(rest).toMatchObject({ code: 0 })
       return
     }
-    const second = await runCli(['import', file, '--json'], { env })
+    const second = await runCliHere(['import', file, '--json'], { env })
     expect(jsonLines(second.stdout).at(-1)).toMatchObject({ summary: { read: count, ended: 'complete' } })
     expect(second.code).toBe(0)
     // No subscription was read twice.
@@ -147,7 +147,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
 
   it('ends with 3 and the next step when no worker reads', async () => {
     const { env, file, count } = await customers(3)
-    const { code, stdout, stderr } = await runCli(['import', file, '--wait', '1', '--json'], { env })
+    const { code, stdout, stderr } = await runCliHere(['import', file, '--wait', '1', '--json'], { env })
     expect(code).toBe(3)
     expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { pending: count, ended: 'unanswered' } })
     expect(stderr).toContain('--no-wait')
@@ -165,13 +165,14 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
 
   if (name === 'PostgreSQL')
     it('lists subscriptions that the platform does not show, and makes no changes with --quiet', async () => {
-      const { platform, env, cwd } = await customers(2)
+      const { platform, env } = await customers(2)
       const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
       const changes: string[] = []
       marketplace.onPurchaseChange(({ business_uid }) => void changes.push(business_uid))
       const text = 'subscription_uid,business_uid\ns0,b0\ns-gone,b0\ns1,b1\ns1,b-nobody\n'
-      writeFileSync(join(cwd, 'mixed.csv'), text)
-      const { code, stdout, stderr } = await runCli(['import', 'mixed.csv', '--quiet'], { env, cwd })
+      const file = join(temporaryFolder(), 'mixed.csv')
+      writeFileSync(file, text)
+      const { code, stdout, stderr } = await runCliHere(['import', file, '--quiet'], { env })
       expect({ code, stderr }).toEqual({ code: 1, stderr: '' })
       expect(stdout).toMatch(/^line 3: missing: s-gone of b0: platform_record_missing/m)
       expect(stdout).toMatch(/^line 5: refused: s1 of b-nobody: /m)
@@ -184,15 +185,14 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     const platform = await startPlatform()
     const store = await engine.freshAddress()
     const env = settingsFor(platform, store)
-    const cwd = temporaryFolder()
     const lines = Array.from({ length: count }, (_, i) => {
       platform.purchase({ business_uid: `b${i}`, payment: 'succeeded', subscription_uid: `s${i}` })
       return `s${i},b${i}`
     })
-    const file = join(cwd, 'customers.csv')
+    const file = join(temporaryFolder(), 'customers.csv')
     writeFileSync(file, ['subscription_uid,business_uid', ...lines].join('\n'))
     await createTables(store)
-    return { platform, env, file, cwd, count }
+    return { platform, env, file, count }
   }
 })
 

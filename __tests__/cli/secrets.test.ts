@@ -1,12 +1,12 @@
 import { writeFileSync } from 'node:fs'
-import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import createDebug from 'debug'
 import type { JournalEntry } from '../../lib/index.js'
-import { temporaryFolder } from '../support/clean-up.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { useEngine } from '../support/engines/engines.js'
-import { POSTGRES_PASSWORD } from '../support/engines/postgres.js'
-import { jsonLines, runCli, runEachCli, settingsFor, startCli } from '../support/processes/cli.js'
+import { POSTGRES_PASSWORD } from '../support/engines/postgres-installation.js'
+import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../support/scene.js'
 
 const CLIENT_SECRET = 'canary-client-7Hq2'
@@ -17,16 +17,16 @@ describe('the command line and secrets', () => {
   const engine = useEngine('PostgreSQL')
 
   it('L1 prints no secret in any command, whether it succeeds or fails, even with DEBUG', async () => {
-    const { env, cwd, url, id } = await app()
+    const { env, file, url, id } = await app()
     expect(env.MARKETPLACE_STORE).toContain(POSTGRES_PASSWORD)
     const commands = [
       ['explain', 'b1'],
       ['history', 'b1'],
       ['refresh', 'b1'],
       ['track', 's1', '--business', 'b1'],
-      ['import', 'customers.csv'],
-      ['import', 'customers.csv', '--dry-run'],
-      ['import', 'customers.csv', '--no-wait'],
+      ['import', file('customers.csv')],
+      ['import', file('customers.csv'), '--dry-run'],
+      ['import', file('customers.csv'), '--no-wait'],
       ['journal', 'list'],
       ['journal', 'show', id],
       ['journal', 'replay', id],
@@ -40,47 +40,55 @@ describe('the command line and secrets', () => {
       ['doctor', '--public-url', 'http://127.0.0.1:9/hooks'],
       ['migrate'],
       ['migrate', '--print-grants', 'somebody'],
-      ['backup', 'copy.db'],
-      ['restore', 'copy.db'],
+      ['backup', file('copy.db')],
+      ['restore', file('copy.db')],
       ['export', 'b1'],
       ['erase', 'b1', '--yes', 'b1'],
     ]
     // The list has every command except `secret`, which has to print one, and `dev`, which does not end.
-    const { stdout: help } = await runCli(['--help'])
+    const { stdout: help } = await runCliHere(['--help'])
     const names = [...help.matchAll(/^ {2}([a-z]+) (?:\[|<| )/gm)].map(([, name]) => name as string)
     const tried = new Set(commands.map(([name]) => name))
     expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['dev', 'help', 'secret'])
 
-    // They start in this order, because the last ones erase. Every other one prints JSON; the text has more words.
-    const runs = commands.map((args, at) => (at % 2 === 0 ? args : [...args, '--json']))
-    const results = await runEachCli(runs, { env: { ...env, DEBUG: 'marketplace-webhooks:*' }, cwd })
-    for (const [at, { code, stdout, stderr }] of results.entries()) {
-      const args = runs[at]?.join(' ')
+    const debugged: string[] = []
+    createDebug.enable('marketplace-webhooks:*')
+    createDebug.log = (...given) => void debugged.push(given.join(' '))
+    onCleanUp(() => createDebug.disable())
+    // They run in this order, because the last ones erase. Every other one prints JSON; the text has more words.
+    for (const [at, command] of commands.entries()) {
+      const args = at % 2 === 0 ? command : [...command, '--json']
+      const { code, stdout, stderr } = await runCliHere(args, { env })
       expect({ args, code }).not.toEqual({ args, code: 70 })
       expect(`${args}: ${stdout}${stderr}`.replaceAll('canary.invalid', '')).not.toMatch(CANARY)
     }
+    expect(debugged.filter((line) => CANARY.test(line.replaceAll('canary.invalid', '')))).toEqual([])
+    const { code, stderr } = await runCli(['refresh', 'b1', '--wait', '1'], {
+      env: { ...env, DEBUG: 'marketplace-webhooks:*' },
+    })
+    expect({ code, stderr }).not.toEqual({ code: 70, stderr })
+    expect(stderr).not.toMatch(CANARY)
   }, 180_000)
 
   it('L1 prints no secret when the platform repeats its request in the reply, or the database cannot be reached', async () => {
-    const echo = createServer((req, res) => {
+    const base = await serve((req, res) => {
       const sent = `${req.url} ${req.headers.authorization}`
       res.writeHead(403, { 'content-type': 'application/json' }).end(JSON.stringify({ error: sent }))
     })
-    const base = await serve((req, res) => void echo.emit('request', req, res))
-    const settings = { ...settingsFor({ baseUrl: base, authUrl: base }, 'sqlite:marketplace.db'), ...SECRETS }
+    const settings = {
+      ...settingsFor({ baseUrl: base, authUrl: base }, `sqlite:${join(temporaryFolder(), 'marketplace.db')}`),
+      ...SECRETS,
+    }
     const env = { ...settings, MARKETPLACE_TOKEN: 'canary-token-9Zx4' }
-    const cwd = temporaryFolder()
     const unreachable = { MARKETPLACE_STORE: `postgres://app:${POSTGRES_PASSWORD}@127.0.0.1:9/app` }
-    const outputs = await Promise.all([
-      runCli(['register', `${base}/hooks`], { env, cwd }),
-      runCli(['doctor', '--business', 'b1', '--subscription', 's1'], { env, cwd }),
-      runCli(['explain', 'b1'], { env: { ...env, ...unreachable }, cwd }),
-      runCli(['explain', 'b1'], { env: { ...env, MARKETPLACE_STORE: 'postgres:canary-odd' }, cwd }),
-      runCli(['explain', 'b1'], {
-        env: { ...env, MARKETPLACE_BASE_URL: 'http://u:canary-pw@host' },
-        cwd,
-      }),
-    ])
+    const runs: [args: string[], env: Record<string, string>][] = [
+      [['register', `${base}/hooks`], env],
+      [['doctor', '--business', 'b1', '--subscription', 's1'], env],
+      [['explain', 'b1'], { ...env, ...unreachable }],
+      [['explain', 'b1'], { ...env, MARKETPLACE_STORE: 'postgres:canary-odd' }],
+      [['explain', 'b1'], { ...env, MARKETPLACE_BASE_URL: 'http://u:canary-pw@host' }],
+    ]
+    const outputs = await Promise.all(runs.map(([args, given]) => runCliHere(args, { env: given })))
     expect(outputs.map(({ code }) => code)).toEqual([1, 1, 3, 2, 2])
     for (const { stdout, stderr } of outputs) expect(stdout + stderr).not.toMatch(CANARY)
   })
@@ -105,14 +113,15 @@ describe('the command line and secrets', () => {
     const bad = 'b\u001b]0;title\u0007\u001b[2J\u202e'
     await marketplace.journal.recordAction({ actor: bad, action: 'refresh', businessUid: 'b1', reason: bad })
     const env = settingsFor(platform, store)
-    const [entry] = jsonLines<JournalEntry>((await runCli(['journal', 'list', '--json'], { env })).stdout)
+    const [entry] = jsonLines<JournalEntry>((await runCliHere(['journal', 'list', '--json'], { env })).stdout)
     const commands = [
       ['history', 'b1'],
       ['journal', 'list'],
       ['journal', 'show', entry?.id as string],
     ]
-    for (const [at, { code, stdout }] of (await runEachCli(commands, { env })).entries()) {
-      expect({ args: commands[at], code }).toEqual({ args: commands[at], code: 0 })
+    for (const args of commands) {
+      const { code, stdout } = await runCliHere(args, { env })
+      expect({ args, code }).toEqual({ args, code: 0 })
       // biome-ignore lint/suspicious/noControlCharactersInRegex: the test looks for these
       expect(stdout).not.toMatch(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/)
     }
@@ -131,10 +140,11 @@ describe('the command line and secrets', () => {
     await platform.settled()
     await marketplace.settled()
     const { id } = await deliver({ odd: true })
-    const cwd = temporaryFolder()
-    writeFileSync(join(cwd, 'customers.csv'), 'subscription_uid,business_uid\ns1,b1\n')
+    const folder = temporaryFolder()
+    const file = (name: string) => join(folder, name)
+    writeFileSync(file('customers.csv'), 'subscription_uid,business_uid\ns1,b1\n')
     const env: Record<string, string> = { ...settingsFor(platform, store), ...SECRETS }
-    return { platform, url, id, cwd, env }
+    return { url, id, file, env }
   }
 })
 

@@ -5,15 +5,10 @@ import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib
 import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { whyNotShared } from '../support/engines/sharing.js'
 import { internals } from '../support/internals.js'
-import {
-  type CliResult,
-  jsonLines,
-  runCli,
-  runCliHere,
-  settingsFor,
-  startInTerminal,
-} from '../support/processes/cli.js'
+import { jsonLines, runCli, runCliHere, settingsFor, startInTerminal } from '../support/processes/cli.js'
+import type { Ended } from '../support/processes/running-process.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -33,7 +28,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       ['explain', 'b-unknown', '--json'],
       ['explain', 'x'.repeat(300)],
       ['explain', 'b-paid', '--item', 'another-item'],
-    ])) as [CliResult, CliResult, CliResult, ...CliResult[]]
+    ])) as [Ended, Ended, Ended, ...Ended[]]
     expect(yes).toMatchObject({ code: 0, stderr: '' })
     expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
     expect(no.code).toBe(1)
@@ -54,7 +49,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       ['history', 'b-late', '--json', '--limit', '2'],
       ['history', 'b-late'],
       ['history', 'b-unknown'],
-    ])) as [CliResult, CliResult, CliResult, CliResult]
+    ])) as [Ended, Ended, Ended, Ended]
     const all = jsonLines<HistoryItem>(whole.stdout)
     expect(all.map(({ kind }) => kind)).toEqual(expect.arrayContaining(['delivery', 'change', 'handled']))
     const [, id] = /--before (\S+)/.exec(first.stderr) ?? []
@@ -71,7 +66,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     const [list, text] = (await runEach([
       ['journal', 'list', '--dead', '--json'],
       ['journal', 'list', '--dead'],
-    ])) as [CliResult, CliResult]
+    ])) as [Ended, Ended]
     const dead = jsonLines<JournalEntry>(list.stdout)
     expect(dead.length).toBeGreaterThan(0)
     expect(text.stdout).toContain('says-no')
@@ -83,7 +78,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
       ['journal', 'replay', '--dead', '--dry-run', '--json'],
       ['journal', 'show', 'no-such-id'],
       ['journal', 'replay', 'no-such-id'],
-    ])) as [CliResult, CliResult, ...CliResult[]]
+    ])) as [Ended, Ended, ...Ended[]]
     expect(shown.stdout).toMatch(/status +dead/)
     expect(shown.stdout).toContain('"purchase_state"')
     expect(unknown).toMatchObject(Array(2).fill({ code: 1, stdout: '' }))
@@ -234,7 +229,7 @@ export default {
     const marketplace = open()
     await marketplace.start()
     const { code, stdout, stderr } = await runCli(['explain', 'b-paid'], { env })
-    if (name === 'PostgreSQL' || isShareable()) expect(code).toBe(0)
+    if (whyNotShared(name) === undefined) expect(code).toBe(0)
     else {
       expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
       expect(stderr).toContain('Use the console')
@@ -283,7 +278,7 @@ export default {
       env,
       run: (args) => runCliHere(args, { env }),
       async runEach(commands) {
-        const results: CliResult[] = []
+        const results: Ended[] = []
         for (const args of commands) results.push(await runCliHere(args, { env }))
         return results
       },
@@ -295,13 +290,8 @@ export default {
 interface Seeded {
   platform: Simulator
   env: Record<string, string>
-  run(args: readonly string[]): Promise<CliResult>
-  runEach(commands: readonly (readonly string[])[]): Promise<CliResult[]>
+  run(args: readonly string[]): Promise<Ended>
+  runEach(commands: readonly (readonly string[])[]): Promise<Ended[]>
   /** Opens the app again, with a worker. */
   open(): Marketplace
-}
-
-function isShareable(): boolean {
-  const [major = 0, minor = 0, patch = 0] = (process.versions.sqlite ?? '').split('.').map(Number)
-  return major * 1e6 + minor * 1e3 + patch >= 3_051_003
 }

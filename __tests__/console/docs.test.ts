@@ -1,19 +1,19 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { CALLS, consoleRouter } from '../../lib/console/index.js'
 import type { Marketplace } from '../../lib/index.js'
+import { names, snippetsOf, tableWith } from '../support/docs/pages.js'
 import { createScene, serve } from '../support/scene.js'
 
-const TEXT = readFileSync(join(__dirname, '..', '..', 'docs', 'console.md'), 'utf8')
-
-describe('docs/console.md', () => {
+describe('the page on the console', () => {
   it('lists the role for every call', () => {
-    const rows = [...TEXT.matchAll(/^\| `(\w+)` \| (.+?) \| (support|operator) \| (yes|no) \|$/gm)].map(
-      ([, name, does, role, acts]) => [name, { does, role, kind: acts === 'yes' ? 'act' : 'read' }],
+    const written = tableWith('Call', 'With it a person may', 'Role', 'Changes something').map(
+      ({ Call, 'With it a person may': does, Role: role, 'Changes something': acts }) => [
+        names(Call)[0],
+        { does, role, kind: acts === 'yes' ? 'act' : 'read' },
+      ],
     )
-    expect(Object.fromEntries(rows)).toEqual(CALLS)
+    expect(Object.fromEntries(written)).toEqual(CALLS)
   })
 
   it('has an example of basic auth that admits only people with the password', async () => {
@@ -56,8 +56,8 @@ async function run(
     before(req)
     next()
   })
-  const found = [...TEXT.matchAll(/^```ts\n([\s\S]*?)^```$/gm)].find(([, code]) => code?.includes(phrase))
-  const code = (found?.[1] ?? '').replace(
+  const found = snippetsOf('docs/console.md', ['ts']).find(({ code }) => code.includes(phrase))
+  const code = (found?.code ?? '').replace(
     /^import \{ (.*) \} from '(node:\w+)'$/gm,
     "const { $1 } = require('$2')",
   )

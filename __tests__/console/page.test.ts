@@ -1,18 +1,19 @@
 import { execFileSync } from 'node:child_process'
-import { mkdir, readFile } from 'node:fs/promises'
+import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { systemClock } from '../../lib/base/clock.js'
+import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
+import { withStoreFaults } from '../support/engines/store-faults.js'
+import { storeOption } from '../support/engines/store-option.js'
 import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/processes/browser.js'
 import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
 import { mountConsole, type RoleName } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
 
-/** The folder for screenshots of the page. */
-const SCREENSHOTS = join(tmpdir(), 'console-page-screenshots')
 const LOOKS = {
   'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
   'desk by day': { viewport: { width: 1280, height: 900 }, colorScheme: 'light' },
@@ -21,7 +22,6 @@ const CHAPTERS = ['Business', 'Needs attention', 'Live', 'Health', 'Privacy']
 
 useBrowser()
 beforeAll(async () => {
-  await mkdir(SCREENSHOTS, { recursive: true })
   // The test opens the bundled page, so the bundle must match its sources.
   const bundle = join(__dirname, '..', '..', 'lib', 'console', 'page-bundle.ts')
   const before = await readFile(bundle, 'utf8')
@@ -127,13 +127,9 @@ describe('the page of the console', () => {
   })
 
   it('shows failures to support, without a way to replay them', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'support', '#/attention')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'support', '#/attention')
     await page.getByText('1 entry', { exact: true }).waitFor()
     expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
     expect(await page.getByRole('link', { name: 'Privacy' }).count()).toBe(0)
@@ -170,15 +166,22 @@ describe('the page of the console', () => {
   })
 
   it('shows a problem with its next step', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'support', '#/health')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'support', '#/health')
     await page.getByText('It works, but needs attention').waitFor()
     await page.getByText('fix the handler, and replay the entries').waitFor()
+  })
+
+  it('shows its health, and fits a phone, even if the database does not answer', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, app, url } = await createScene({ store: storeOption(store) })
+    mountConsole(app, marketplace)
+    store.faults.add({ on: 'counts', kind: 'unavailable' })
+    const { viewport } = LOOKS['phone by night']
+    const page = await open(`${url}/ops`, 'support', '#/health', { viewport })
+    await page.getByText('It does not work').waitFor()
+    await check(page, 'health without a database', viewport.width)
   })
 
   it('exports a business as a file, and erases it after its identifier was typed', async () => {
@@ -202,13 +205,9 @@ describe('the page of the console', () => {
   })
 
   it('can be used with the keyboard alone', async () => {
-    const { url, platform, marketplace } = await createStage({ isBroken: true })
-    platform.install('business-1')
-    await until(
-      'the entry is dead',
-      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-    )
-    const page = await open(url, 'operator')
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const page = await open(stage.url, 'operator')
     await tabTo(page, 'Needs attention', 'Shift+Tab')
     expect(await askPage(page, 'outlineOfFocus')).toBe('solid')
     await page.keyboard.press('Enter')
@@ -351,9 +350,19 @@ async function createStage(options: { isBroken?: boolean; worker?: false } = {})
   }
 }
 
-/** Creates at least one row of each kind. */
-async function furnish({ platform, deliver, marketplace }: Stage) {
+/** An install whose entry is dead. */
+async function failedInstall({ platform, marketplace }: Stage) {
   platform.install('business-1')
+  await until(
+    'the entry is dead',
+    async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+  )
+}
+
+/** Creates at least one row of each kind. */
+async function furnish(stage: Stage) {
+  const { platform, deliver, marketplace } = stage
+  await failedInstall(stage)
   platform.purchase({ business_uid: 'business-1', payment: 'failed' })
   platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
   platform.purchase({ business_uid: 'business-3', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
@@ -365,14 +374,9 @@ async function furnish({ platform, deliver, marketplace }: Stage) {
       (await marketplace.isEntitled('business-2')) &&
       (await marketplace.explain('business-1')).reason === 'not_purchased',
   )
-  await until(
-    'the install is dead',
-    async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
-  )
 }
 
 async function check(page: Page, name: string, width: number) {
-  await page.screenshot({ path: join(SCREENSHOTS, `${name}.png`), fullPage: true })
   expect({ name, axe: await axeViolations(page) }).toEqual({ name, axe: [] })
   expect({ name, width: await askPage(page, 'neededWidth') }).toEqual({ name, width })
   expect({ name, faint: await askPage(page, 'faintTexts') }).toEqual({ name, faint: [] })

@@ -1,9 +1,9 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { afterAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { optionsFromEnvironment, SETTINGS } from '../../lib/cli/terminal/settings.js'
-import { createProject, type Project } from '../package/installed-package.js'
-import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { createProject } from '../package/installed-package.js'
+import { temporaryFolder } from '../support/clean-up.js'
 import { page, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV } from '../support/docs/prelude.js'
 
@@ -17,9 +17,6 @@ const COMPOSE = block('docs/several-instances.md', 'yaml', 'image: my-app').code
 const ENV_FILE = block('docs/quickstart.md', 'sh', 'MARKETPLACE_CLIENT_ID=').code
 
 describe('K91 the containers on the pages', () => {
-  let project: Project | undefined
-  afterAll(() => project?.remove())
-
   it('set only variables that the app of the quickstart reads, and all that have no default', () => {
     const set = [
       ...[...DOCKERFILE.matchAll(/^ENV (\w+)=/gm)].map(([, name]) => name),
@@ -42,7 +39,6 @@ describe('K91 the containers on the pages', () => {
 
   it('get options from them that the command line gets too, also from lists with spaces', async () => {
     const created = createProject()
-    onCleanUp(() => created.remove())
     created.write(OPTIONS.file, OPTIONS.code)
     created.write('print.ts', `console.log(JSON.stringify((await import('./${OPTIONS.file}')).default))`)
     const env = {
@@ -88,9 +84,7 @@ describe('K91 the containers on the pages', () => {
 
   it('get an app that keeps its database where they say, answers the probes, and ends on SIGTERM', async () => {
     const created = createProject()
-    project = created
     const data = temporaryFolder()
-    onCleanUp(() => created.remove())
     const [, store = ''] = /^ENV MARKETPLACE_STORE=(.*)$/m.exec(DOCKERFILE) ?? []
     for (const { file, code } of [APP, MARKETPLACE, OPTIONS]) created.write(file, code)
     created.write(

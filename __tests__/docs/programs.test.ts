@@ -1,5 +1,5 @@
-import { afterAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Project } from '../package/installed-package.js'
+import { describe, expect, it } from '@jest/globals'
+import { createProject } from '../package/installed-package.js'
 import { PAGES, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV } from '../support/docs/prelude.js'
 
@@ -21,9 +21,6 @@ describe('K97 the programs with a paid route', () => {
 })
 
 describe('K96 the programs for other frameworks', () => {
-  let project: Project | undefined
-  afterAll(() => project?.remove())
-
   it('import the marketplace of the app from its own file', () => {
     const using = PROGRAMS.filter(({ code }) => /\bmarketplace\.(listener|router)\b/.test(code))
     expect(using.length).toBeGreaterThan(3)
@@ -32,7 +29,7 @@ describe('K96 the programs for other frameworks', () => {
   })
 
   it('get one that neither serves nor handles a signal, so the end of the program is its own', async () => {
-    project = createProject()
+    const project = createProject()
     for (const { file, code } of snippetsOf('docs/quickstart.md', ['ts'])) project.write(file, code)
     project.write(
       'program.ts',

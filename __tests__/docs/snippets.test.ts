@@ -1,12 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
+import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project, type Result } from '../package/installed-package.js'
+import { forWholeFile } from '../support/clean-up.js'
 import { PAGES, type Snippet, snippetsOf } from '../support/docs/pages.js'
 import { APP_ENV, PACKAGES, PRELUDE, PRELUDE_NAMES } from '../support/docs/prelude.js'
+import { startProcess } from '../support/processes/running-process.js'
+import { until } from '../support/until.js'
 
 /**
  * Each block of JavaScript or TypeScript on a page is a file of an app that has installed the package. All are compiled
@@ -26,7 +28,7 @@ let project: Project
 let ranTogether: Promise<Result> | undefined
 
 beforeAll(async () => {
-  project = createProject(PACKAGES)
+  project = await forWholeFile(async () => createProject(PACKAGES))
   for (const path of PAGES.keys()) project.write(`${folderOf(path)}/prelude.ts`, PRELUDE)
   for (const snippet of snippets) {
     const text = textOf(snippet).replaceAll(/\b(3000|9464)\b/g, String(await freePort()))
@@ -34,7 +36,6 @@ beforeAll(async () => {
     if (pathOf(snippet).endsWith('.mjs')) project.write(pathOf(snippet).replace(/mjs$/, 'mts'), text)
   }
 })
-afterAll(() => project?.remove())
 
 it('has no two files with the same name on a page', () => {
   const paths = snippets.map(pathOf)
@@ -106,16 +107,16 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
     it(`prints the output on the page: ${snippet.file}`, async () => {
       const file = pathOf(snippet)
       const loader = /\.m?ts$/.test(file) ? ['--import', pathToFileURL(require.resolve('tsx')).href] : []
-      const child = spawn(process.execPath, [...loader, file], {
+      const running = startProcess(process.execPath, [...loader, file], {
         cwd: project.folder,
         env: { ...process.env, ...APP_ENV, NODE_OPTIONS: '' },
       })
-      try {
-        const lines = await linesOf(child, snippet.prints.length)
-        expect([...lines].sort()).toEqual([...snippet.prints].sort())
-      } finally {
-        child.kill('SIGKILL')
-      }
+      const printed = () => running.stdout().split('\n').slice(0, -1)
+      const isThere = () => printed().length >= snippet.prints.length
+      await until('its lines', () => isThere() || !running.isAlive(), 30_000)
+      if (!isThere()) throw new Error(`it printed only:\n${running.stdout()}${running.stderr()}`)
+      const lines = printed().slice(0, snippet.prints.length)
+      expect([...lines].sort()).toEqual([...snippet.prints].sort())
     }, 60_000)
   }
 
@@ -184,30 +185,6 @@ function declares(code: string, name: string): boolean {
 
 function complaintsIn(stderr: string): string {
   return stderr.replace(/^.*(ExperimentalWarning|node --trace-warnings).*\n/gm, '')
-}
-
-/** The first `count` lines that a process prints. Rejects with its output if it ends before that, or takes too long. */
-function linesOf(child: ChildProcess, count: number): Promise<string[]> {
-  return new Promise((resolve, reject) => {
-    let [out, all] = ['', '']
-    const timer = setTimeout(fail, 30_000)
-    child.once('exit', () => setImmediate(fail))
-    function fail() {
-      clearTimeout(timer)
-      reject(new Error(`it printed only:\n${all}`))
-    }
-    child.stderr?.on('data', (data) => {
-      all += data
-    })
-    child.stdout?.on('data', (data) => {
-      out += data
-      all += data
-      const lines = out.split('\n').slice(0, -1)
-      if (lines.length < count) return
-      clearTimeout(timer)
-      resolve(lines.slice(0, count))
-    })
-  })
 }
 
 let nextPort = 10_000 + (process.pid % 10_000)

@@ -1,13 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join, resolve } from 'node:path'
-import { afterAll, beforeAll } from '@jest/globals'
+import { resolve } from 'node:path'
+import { beforeAll } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
+import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { askPage, openPage } from '../support/processes/browser.js'
+import { type RunningProcess, startProcess } from '../support/processes/running-process.js'
 
-export interface Demo {
-  process: ChildProcess
+export interface Demo extends RunningProcess {
   url: string
   /** The folder of its database. */
   temporary: string
@@ -15,28 +13,23 @@ export interface Demo {
 
 /** Starts `npm run demo` in a process of its own. Port 0 takes a free one. */
 export async function startDemo(port = 0): Promise<Demo> {
-  const temporary = mkdtempSync(join(tmpdir(), 'example-page-'))
-  const demo = spawn(process.execPath, ['--import', 'tsx', 'example-app/demo/main.ts'], {
+  const temporary = temporaryFolder()
+  const running = startProcess(process.execPath, ['--import', 'tsx', 'example-app/demo/main.ts'], {
     cwd: resolve(__dirname, '..', '..'),
     env: { ...process.env, TMPDIR: temporary, PORT: String(port) },
-    stdio: ['ignore', 'pipe', 'inherit'],
   })
-  return { process: demo, url: await addressOf(demo), temporary }
+  await running.prints(OPEN)
+  return { ...running, url: OPEN.exec(running.stdout())?.[1] ?? '', temporary }
 }
 
-/** Ends the demo at once. Its app ends too, and its database is removed. */
-export function endDemo({ process: demo, temporary }: Demo) {
-  demo.kill('SIGKILL')
-  rmSync(temporary, { recursive: true, force: true })
-}
+const OPEN = /^Open (\S+)$/m
 
 /** One demo for the test file that calls this. */
 export function useDemo(): () => Demo {
   let demo: Demo
   beforeAll(async () => {
-    demo = await startDemo()
+    demo = await forWholeFile(() => startDemo())
   }, 60_000)
-  afterAll(() => demo && endDemo(demo))
   return () => demo
 }
 
@@ -76,17 +69,4 @@ export async function tabTo(page: Page, name: string, key = 'Tab'): Promise<void
     await page.keyboard.press(key)
   }
   throw new Error(`expected to reach "${name}" with ${key}`)
-}
-
-/** The address that the demo prints. */
-function addressOf({ stdout }: ChildProcess): Promise<string> {
-  return new Promise((found, failed) => {
-    let printed = ''
-    stdout?.on('data', (chunk) => {
-      printed += chunk
-      const [, address] = /^Open (\S+)$/m.exec(printed) ?? []
-      if (address) found(address)
-    })
-    stdout?.on('end', () => failed(new Error(`expected an address, and the demo printed: ${printed}`)))
-  })
 }

@@ -1,11 +1,9 @@
-import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { Page } from 'playwright-core'
-import { onCleanUp } from '../support/clean-up.js'
 import { askPage, troubles, useBrowser } from '../support/processes/browser.js'
-import { endDemo, headlineIs, openDemo, press, startDemo, tabTo, text, useDemo } from './example-page.demo.js'
+import { headlineIs, openDemo, press, startDemo, tabTo, text, useDemo } from './example-page.demo.js'
 
 useBrowser()
 const demo = useDemo()
@@ -174,12 +172,12 @@ describe('the page of the example app', () => {
   it('turns grey with a message while the demo does not answer, and continues afterwards', async () => {
     const noted = troubles.length
     let other = await startDemo()
-    onCleanUp(() => endDemo(other))
     const page = await openDemo(other.url, { business: 'Bakery Lindt' })
     expect(await askPage(page, 'isGrey')).toBe(false)
     expect(await page.locator('#lost').isVisible()).toBe(false)
 
-    endDemo(other)
+    other.signal('SIGKILL')
+    await other.ended
     await text(page, '#live', 'Not connected')
     expect(await page.locator('#lost').innerText()).toMatch(
       /^The demo cannot be reached. The page shows the state at \d\d:\d\d:\d\d\. .+npm run demo/,
@@ -203,10 +201,9 @@ describe('the page of the example app', () => {
   })
 
   it('ends with Ctrl-C, and leaves no database behind', async () => {
-    const { process: running, temporary } = demo()
-    const ended = once(running, 'exit')
-    running.kill('SIGINT')
-    expect(await ended).toEqual([0, null])
+    const { signal, ended, temporary } = demo()
+    signal('SIGINT')
+    expect(await ended).toMatchObject({ code: 0 })
     expect((await readdir(temporary)).filter((name) => name.startsWith('reports-demo-'))).toEqual([])
   })
 })

@@ -2,7 +2,6 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createExample } from '../package/installed-package.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { startPostgres } from '../support/engines/postgres.js'
 
 const EXAMPLES = join(__dirname, '..', '..', 'examples')
@@ -25,7 +24,6 @@ describe('the examples', () => {
     '%s runs until its end with the packed package, by its own command',
     async (name, [args, printed]) => {
       const example = createExample(name)
-      onCleanUp(() => example.remove())
       const env = name === 'three-instances' ? { DATABASE_URL: await database() } : {}
       const { code, stdout, stderr } = await example.npm(args, env)
       expect({ code, stdout, stderr }).toMatchObject({ code: 0, stdout: expect.stringMatching(printed) })

@@ -4,8 +4,9 @@ import { describe, expect, it, jest } from '@jest/globals'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { listen, OPTIONS, seenBy, send, serve } from '../support/receiving/handler-calls.js'
+import { OPTIONS, seenBy, send, serve } from '../support/receiving/handler-calls.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
+import { listen } from '../support/serving.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 

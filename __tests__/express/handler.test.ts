@@ -6,7 +6,8 @@ import express5 from 'express'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { listen, OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
+import { OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
+import { listen } from '../support/serving.js'
 
 const express4 = require('express-4') as typeof express5
 

@@ -7,14 +7,15 @@ import {
   mkdtempSync,
   readdirSync,
   readFileSync,
+  renameSync,
   rmSync,
   statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { basename, dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
+import { temporaryFolder } from '../support/clean-up.js'
 
 const ROOT = join(__dirname, '..', '..')
 const DEPENDENCIES = join(ROOT, 'node_modules')
@@ -27,34 +28,53 @@ export interface Packed {
   unpackedBytes: number
 }
 
-/** Packs the package into `folder`, as it would be published. Throws as `requireBuild` does. */
-export function packInto(folder: string): Packed {
+/**
+ * The package, packed as it would be published: once for all test files, because npm takes 2 s of CPU time for it. Packs
+ * again when one of its files has changed. Throws as `requireBuild` does.
+ */
+export function packed(): Packed {
   requireBuild()
-  const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', folder], {
+  const folder = join(CACHE, `packed-${stateOfSources()}`)
+  const description = join(folder, 'packed.json')
+  if (!existsSync(description)) packInto(folder)
+  return { ...JSON.parse(readFileSync(description, 'utf8')), tarball: join(folder, 'package.tgz') }
+}
+
+const CACHE = join(DEPENDENCIES, '.cache', 'marketplace-webhooks')
+
+/** Changes with every file that is packed. */
+function stateOfSources(): string {
+  const inFolders = ['dist', 'docs'].flatMap((folder) =>
+    readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
+  )
+  const files = [
+    ...inFolders,
+    ...readdirSync(ROOT).filter((file) => /\.md$|^LICENSE$|^package\.json$/.test(file)),
+  ]
+  return `${files.length}-${Math.max(...files.map((file) => modifiedAt(join(ROOT, file))))}`
+}
+
+function packInto(folder: string) {
+  mkdirSync(CACHE, { recursive: true })
+  const draft = mkdtempSync(join(CACHE, 'draft-'))
+  const output = execFileSync('npm', ['pack', '--ignore-scripts', '--json', '--pack-destination', draft], {
     cwd: ROOT,
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [packed] = JSON.parse(output) as [
-    { filename: string; files: { path: string }[]; unpackedSize: number },
-  ]
-  return {
-    tarball: join(folder, packed.filename),
-    files: packed.files.map(({ path }) => path),
-    unpackedBytes: packed.unpackedSize,
-  }
-}
-
-let packedArchive: Buffer | undefined
-/** The tarball, packed once for a test file, because npm takes 2 s of CPU time for it. */
-function archive(): Buffer {
-  if (packedArchive) return packedArchive
-  const folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
+  const [made] = JSON.parse(output) as [{ filename: string; files: { path: string }[]; unpackedSize: number }]
+  const about = { files: made.files.map(({ path }) => path), unpackedBytes: made.unpackedSize }
+  writeFileSync(join(draft, 'packed.json'), JSON.stringify(about))
+  renameSync(join(draft, made.filename), join(draft, 'package.tgz'))
+  const outdated = readdirSync(CACHE).filter(
+    (name) => name.startsWith('packed-') && name !== basename(folder),
+  )
+  for (const name of outdated) rmSync(join(CACHE, name), { recursive: true, force: true })
   try {
-    packedArchive = readFileSync(packInto(folder).tarball)
-    return packedArchive
-  } finally {
-    rmSync(folder, { recursive: true, force: true })
+    renameSync(draft, folder)
+  } catch {
+    // Another test file has packed it meanwhile.
+    rmSync(draft, { recursive: true })
   }
 }
 
@@ -89,7 +109,6 @@ export interface Project {
    * folder.
    */
   tsc(files: string[], compilerOptions: Record<string, unknown>, typescript?: string): Promise<Result>
-  remove(): void
 }
 
 /**
@@ -109,15 +128,15 @@ export function createExample(name: string): Project {
 }
 
 /**
- * A project in a temporary folder that has installed the tarball. Beside it are only the packages that an app has: the
+ * A project in a folder of this test that has installed the tarball. In a `beforeAll`, wrap it in `forWholeFile`. Beside it are only the packages that an app has: the
  * package's dependencies, Express, a SQLite driver for Node 20, and types. An import of anything else fails.
  */
 export function createProject(packages: readonly string[] = ['express', 'libsql']): Project {
   requireBuild()
-  const folder = mkdtempSync(join(tmpdir(), 'marketplace-project-'))
+  const folder = temporaryFolder()
   const installed = join(folder, 'node_modules', 'marketplace-webhooks')
   mkdirSync(installed, { recursive: true })
-  execFileSync('tar', ['-xz', '-C', installed, '--strip-components=1'], { input: archive() })
+  execFileSync('tar', ['-xz', '-C', installed, '--strip-components=1', '-f', packed().tarball])
   linkCommands(folder, 'marketplace-webhooks')
   for (const name of new Set([...Object.keys(packageJson(installed).dependencies), ...packages])) {
     linkPackage(folder, name)
@@ -153,7 +172,6 @@ export function createProject(packages: readonly string[] = ['express', 'libsql'
       write('tsconfig.json', JSON.stringify({ compilerOptions, files }))
       return node([join(typescript, 'bin', 'tsc'), '-p', 'tsconfig.json'])
     },
-    remove: () => rmSync(folder, { recursive: true, force: true }),
   }
 }
 

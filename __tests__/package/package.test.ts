@@ -1,21 +1,14 @@
 import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
-import { createProject, type Packed, type Project, packInto } from './installed-package.js'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { forWholeFile } from '../support/clean-up.js'
+import { createProject, type Project, packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
 
 describe('the packed package', () => {
-  let folder: string
-  let packed: Packed
-
-  beforeAll(() => {
-    folder = mkdtempSync(join(tmpdir(), 'marketplace-pack-'))
-    packed = packInto(folder)
-  })
-  afterAll(() => rmSync(folder, { recursive: true, force: true }))
+  const { files, tarball } = packed()
 
   it('contains the built files of lib in both forms, and otherwise only its documents', () => {
     const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
@@ -34,7 +27,7 @@ describe('the packed package', () => {
         .map((file) => `docs/${file}`),
       ...['dist/cjs/package.json', 'package.json'],
     ]
-    expect([...packed.files].sort()).toEqual([...built, ...papers].sort())
+    expect([...files].sort()).toEqual([...built, ...papers].sort())
   })
 
   it('has a chapter of the changelog for this version', () => {
@@ -43,13 +36,13 @@ describe('the packed package', () => {
   })
 
   it('passes publint without an error or a warning', () => {
-    const report = run('publint', [packed.tarball, '--strict'])
+    const report = run('publint', [tarball, '--strict'])
     expect(report).toContain('All good!')
   })
 
   it('is resolved with the right types by every kind of import', () => {
     // attw fails by its exit code; it runs without a network and a spinner.
-    const report = run('attw', [packed.tarball, '--format', 'json'])
+    const report = run('attw', [tarball, '--format', 'json'])
     expect(JSON.parse(report).problems).toEqual({})
   })
 })
@@ -57,10 +50,9 @@ describe('the packed package', () => {
 describe('an app that has installed the package', () => {
   let project: Project
 
-  beforeAll(() => {
-    project = createProject()
+  beforeAll(async () => {
+    project = await forWholeFile(async () => createProject())
   })
-  afterAll(() => project?.remove())
 
   it('imports it as an ES module', async () => {
     project.write(
@@ -147,9 +139,14 @@ ${STORY}`,
       stderr: '',
     })
     project.write('options.mjs', COMMAND_OPTIONS)
-    const options = ['--config', 'options.mjs', '--json']
-    expect(await project.npx(['marketplace-webhooks', 'migrate', ...options])).toMatchObject({ code: 0 })
-    const { code, stdout } = await project.npx(['marketplace-webhooks', 'explain', 'business-1', ...options])
+    const command = [
+      join('node_modules', '.bin', 'marketplace-webhooks'),
+      '--config',
+      'options.mjs',
+      '--json',
+    ]
+    expect(await project.node([...command, 'migrate'])).toMatchObject({ code: 0 })
+    const { code, stdout } = await project.node([...command, 'explain', 'business-1'])
     expect({ code, ...JSON.parse(stdout) }).toMatchObject({ code: 1, reason: 'unknown_business' })
   })
 

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
@@ -68,10 +69,11 @@ describe('PostgreSQL for tests', () => {
 
   it('ends and leaves no file when the process that started it is killed', async () => {
     const { process, port, data } = await startInOtherProcess()
-    expect([await isListening(port), existsSync(data)]).toEqual([true, true])
+    const files = () => [data, ...installationsOf(process)].filter((path) => existsSync(path))
+    expect([await isListening(port), files().length]).toEqual([true, 3])
     process.kill('SIGKILL')
     await until('the server is gone', async () => !(await isListening(port)))
-    await until('its files are gone', () => !existsSync(data))
+    await until('its files are gone', () => files().length === 0)
   })
 })
 
@@ -226,6 +228,16 @@ async function startInOtherProcess(): Promise<{ process: ChildProcess; port: num
   })
   const { port, data } = JSON.parse(output) as { port: number; data: string }
   return { process: child, port, data }
+}
+
+/** The folders of PostgreSQL that belong to the process. */
+function installationsOf({ pid }: ChildProcess): string[] {
+  const roots = new Set(['/dev/shm', '/tmp', '/var/tmp', tmpdir()].filter((root) => existsSync(root)))
+  return [...roots].flatMap((root) =>
+    readdirSync(root)
+      .filter((name) => name.startsWith(`marketplace-postgres-${pid}-`))
+      .map((name) => join(root, name)),
+  )
 }
 
 function isListening(port: number): Promise<boolean> {

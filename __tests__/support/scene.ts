@@ -1,14 +1,13 @@
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
 import { INTERNALS } from '../../lib/options.js'
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
 import { onCleanUp } from './clean-up.js'
 import { internals } from './internals.js'
+import { serve } from './serving.js'
 import { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM } from './settings.js'
 
-export { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM }
+export { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM, serve }
 
 type SceneOptions = Omit<Partial<MarketplaceOptions>, 'app' | 'platform'> & {
   app?: Partial<MarketplaceOptions['app']>
@@ -80,20 +79,6 @@ export function openMarketplace(
   })
   onCleanUp(() => marketplace.close())
   return marketplace
-}
-
-/** Listens on a free port until the end of the test. */
-export async function serve(listener: RequestListener): Promise<string> {
-  const server = createServer(listener)
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onCleanUp(
-    () =>
-      new Promise((resolve) => {
-        server.close(resolve)
-        server.closeAllConnections()
-      }),
-  )
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
 }
 
 export async function deliver(target: string, body: unknown) {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import { EVENTS } from '../../lib/events/registry.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
 import {
   accessToken,
   NAMES,
   read,
-  realClock,
   registerOverHttp,
   start,
   tokenQuery,
@@ -58,12 +58,12 @@ describe('the token endpoint', () => {
   })
 
   it('announces the lifetime of tokens in expires_in, and they end then', async () => {
-    const clock = { ...realClock(), ahead: 0 }
+    const { clock, jump } = jumpingClock()
     const { platform } = await start({ tokenLifetimeMs: 60_000, clock })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const reply = await tokenReply(platform, 'b1')
     expect(reply.json).toMatchObject({ expires_in: 60, token_type: 'Bearer' })
-    clock.ahead = 60_000
+    jump(60_000)
     expect((await read(platform, uid, String(reply.json.access_token))).status).toBe(401)
 
     const token = await accessToken(platform, 'b1')

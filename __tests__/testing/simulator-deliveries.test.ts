@@ -4,6 +4,7 @@ import { createClassifier } from '../../lib/events/classify.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { NAMES, registerOverHttp, start, startTarget } from '../support/platform/simulator-calls.js'
+import { until } from '../support/until.js'
 
 describe('deliveries', () => {
   it('carry each of the seven events as documented', async () => {
@@ -158,7 +159,7 @@ describe('faults of deliveries', () => {
     )
     expect(platform.deliveries).toHaveLength(5)
     // The sender of b3 disconnected before the target had read the delivery, but it had sent all of it.
-    await until(() => target.bodies.length === 4)
+    await until('the target has the deliveries', () => target.bodies.length === 4)
     expect(target.bodies.map(parse)).toContainEqual(
       expect.objectContaining({ data: expect.objectContaining({ business_id: 'b3' }) }),
     )
@@ -170,7 +171,7 @@ describe('faults of deliveries', () => {
     target.status = 0
     platform.faults.add({ on: 'delivery', kind: 'duplicate', copies: 4 })
     platform.install('b1')
-    await until(() => target.bodies.length === 3)
+    await until('the target has the deliveries', () => target.bodies.length === 3)
     await platform.close()
     expect(platform.deliveries.map(({ error }) => error)).toEqual(['closed', 'closed', 'closed'])
   })
@@ -230,14 +231,6 @@ describe('sampleDelivery', () => {
     expect(sampleDelivery('purchasable_subscription/create').data.business_id).toBe('business-1')
   })
 })
-
-async function until(condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 5_000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error('not true within 5 s')
-    await new Promise((resolve) => setTimeout(resolve, 2))
-  }
-}
 
 /** The name that the package gives the event. */
 function namesOf(envelope: unknown): string[] {

@@ -1,7 +1,7 @@
-import { readFileSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { FAULT_KINDS, type Fault, type Simulator } from '../../lib/testing/index.js'
-import { read, readReply, realClock, start, tokenReply } from '../support/platform/simulator-calls.js'
+import type { Fault, Simulator } from '../../lib/testing/index.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { read, readReply, start, tokenReply } from '../support/platform/simulator-calls.js'
 
 describe('faults of calls', () => {
   const cases: [string, Fault, (platform: Simulator, uid: string, token: string) => Promise<unknown>][] = [
@@ -142,7 +142,7 @@ describe('faults of calls', () => {
   })
 
   it('lag behind by a number of reads, by time, or until removed', async () => {
-    const clock = { ...realClock(), ahead: 0 }
+    const { clock, jump } = jumpingClock()
     const { platform } = await start({ clock })
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed' })
     const token = platform.appToken('b1')
@@ -155,10 +155,10 @@ describe('faults of calls', () => {
     byReads.remove()
 
     const byTime = platform.faults.add({ on: 'read', kind: 'lag', ms: 5_000 })
-    clock.ahead += 5_000
+    jump(5_000)
     platform.paymentIssue(uid)
     expect(await state()).toBe('purchased')
-    clock.ahead += 5_000
+    jump(5_000)
     expect(await state()).toBe('suspended')
     byTime.remove()
 
@@ -185,15 +185,5 @@ describe('faults of calls', () => {
         expect.objectContaining({ code: 'argument_invalid' }),
       )
     }
-  })
-})
-
-describe('the documentation', () => {
-  it('lists every kind of fault in its table, with the description of the code', () => {
-    const page = readFileSync('docs/simulator.md', 'utf8')
-    const rows = page.matchAll(/^\| `(\w+)` \| (?:calls|read|deliveries) \| (.+?) \|/gm)
-    expect([...rows].map(([, kind, does]) => [kind, does])).toEqual(
-      Object.entries(FAULT_KINDS).map(([kind, { does }]) => [kind, does]),
-    )
   })
 })

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals'
 import { createProject, type Project } from '../package/installed-package.js'
+import { forWholeFile } from '../support/clean-up.js'
 import { faultsOf, RESOLUTIONS, type Resolution } from './compile.js'
 
 /**
@@ -16,18 +17,15 @@ const RESOLUTION_NAMES = Object.keys(RESOLUTIONS) as Resolution[]
 let folder: string
 let project: Project
 
-beforeAll(() => {
+beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'marketplace-typescript-'))
   const dependencies = Object.fromEntries(VERSIONS.map((each) => [nameOf(each), `npm:typescript@${each}`]))
   writeFileSync(join(folder, 'package.json'), JSON.stringify({ private: true, dependencies }))
   const options = ['--no-audit', '--no-fund', '--no-bin-links', '--loglevel=error']
   execFileSync('npm', ['install', ...options], { cwd: folder, stdio: 'ignore' })
-  project = createProject()
+  project = await forWholeFile(async () => createProject())
 }, 600_000)
-afterAll(() => {
-  project?.remove()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
 describe.each(VERSIONS)('TypeScript %s', (version) => {
   describe.each(RESOLUTION_NAMES.filter((each) => hasResolution(version, each)))('under %s', (resolution) => {

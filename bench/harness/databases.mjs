@@ -6,6 +6,9 @@ import { createServer } from 'node:net'
 import { dirname, join } from 'node:path'
 import { BENCH, findProgram, pinned } from './machine.mjs'
 
+/** The engines of a store, and their names in tables. */
+export const ENGINES = { sqlite: 'SQLite', postgres: 'PostgreSQL' }
+
 /** Ends a program when its input ends, so that it never outlives this process. */
 const GUARD = '"$@" & pid=$!; cat > /dev/null; kill -INT $pid; wait $pid'
 

@@ -1,4 +1,3 @@
-import { startChild } from './child.mjs'
 import { inRounds, medianOf } from './statistics.mjs'
 
 /** Above this share of a core, the load generator may be the bottleneck instead of the server. */
@@ -13,12 +12,12 @@ export const RECEIVING_COLUMNS = [
 ]
 
 /**
- * Puts servers under load in rounds, each alone and in a new process: `{ id, name, file, node, prepare(round) →
+ * Puts servers of `servers/` under load in rounds, each alone and in a new process: `{ id, name, file, node, prepare(round) →
  * settings, path, after }`. Resolves with rows of RECEIVING_COLUMNS. A server that cannot be started is left out, with
  * a message.
  */
 export async function compareReceiving({ servers, rounds, seconds, bench, body }) {
-  const { load, cores, note, leaveOut } = bench
+  const { load, start, note, leaveOut } = bench
   const failed = new Set()
   const rows = await inRounds({
     items: servers,
@@ -42,18 +41,23 @@ export async function compareReceiving({ servers, rounds, seconds, bench, body }
 
   async function measure(server, { ms, warmUp, round }) {
     const { file, node, path = '/x', prepare = () => ({}) } = server
-    const child = await startChild(file, await prepare(round), { node, cores: cores?.server })
+    const child = await start(file, await prepare(round), { node })
     try {
       const target = { port: child.ready.port, path, body }
       // The warm-up is a number of requests, so that a fast server and a slow one are compiled alike.
       await load.post({ ...target, count: warmUp, durationMs: 4_000 })
-      const before = await child.ask('cpu')
-      const result = await load.post({ ...target, durationMs: ms })
-      const used = (await child.ask('cpu')) - before
-      const { requests, requestsPerSecond: perSecond, p50Ms, p99Ms, loadCpu } = result
-      return { perSecond, cpuMicros: used / requests, p50Ms, p99Ms, loadCpu }
+      const { perSecond, cpuMicros, p50Ms, p99Ms, loadCpu } = await received(load, child, target, ms)
+      return { perSecond, cpuMicros, p50Ms, p99Ms, loadCpu }
     } finally {
       await child.stop()
     }
   }
+}
+
+/** Posts to a server for some time; the result of the load generator, with the CPU time of a request. */
+export async function received(load, child, target, durationMs) {
+  const before = await child.ask('cpu')
+  const result = await load.post({ ...target, durationMs })
+  const cpuMicros = ((await child.ask('cpu')) - before) / result.requests
+  return { ...result, perSecond: result.requestsPerSecond, cpuMicros }
 }

@@ -3,19 +3,17 @@ import { join } from 'node:path'
 import { AIMS } from '../aims.mjs'
 import { PROJECT } from './machine.mjs'
 import { mainFigures } from './main-figures.mjs'
-import { picture } from './picture.mjs'
 import { ratios, spreadOf } from './statistics.mjs'
 
 /**
- * Writes `results.json`, `results.md` and `results.svg`, and prints every aim. With `isForReaders` it also updates the
- * table in docs/performance.md.
+ * Writes `results.json` and `results.md`, and prints every aim. With `isForReaders` it also updates the table in
+ * docs/performance.md.
  */
 export function writeReport(results, folder, { print, isForReaders }) {
   const judged = AIMS.map((aim) => judge(aim, results))
   mkdirSync(folder, { recursive: true })
   writeFileSync(join(folder, 'results.json'), `${JSON.stringify({ ...results, aims: judged }, rounded, 2)}\n`)
   writeFileSync(join(folder, 'results.md'), markdown(results, judged))
-  writeFileSync(join(folder, 'results.svg'), picture(results))
   for (const each of judged) print(`${each.verdict.padEnd(12)} ${inWords(each)}`)
   for (const text of results.leftOut) print(`left out     ${text}`)
   print(`written to ${folder}`)
@@ -51,8 +49,6 @@ function markdown(results, judged) {
 ${quick ? 'A quick run: short rounds and small sizes. It shows that the benchmark works; its figures are rough.\n\n' : ''}\
 Figures are medians (minimum–maximum) of the rounds. Absolute figures depend on the machine and on what else it does; the \
 ratios, taken round by round, are what to look at. What each figure means: [bench/README.md](../README.md).
-
-![The main figures](results.svg)
 
 ## Aims
 

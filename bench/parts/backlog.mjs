@@ -1,6 +1,5 @@
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
-import { until } from '../harness/databases.mjs'
+import { ENGINES, until } from '../harness/databases.mjs'
+import { received } from '../harness/receive.mjs'
 import { inRounds, medianOf } from '../harness/statistics.mjs'
 import { BODY, install, notice, SECRET } from '../servers/deliveries.mjs'
 
@@ -15,8 +14,7 @@ export async function backlog(bench) {
   const counts = quick ? { large: 20_000 } : { middle: 100_000, large: 1_000_000 }
   const rounds = quick ? 1 : 5
   const rows = []
-  for (const engine of ['sqlite', 'postgres']) {
-    const inWords = engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'
+  for (const [engine, inWords] of Object.entries(ENGINES)) {
     const empty = await startServer(bench, engine, 'empty')
     const loaded = await startServer(bench, engine, 'loaded')
     try {
@@ -67,28 +65,20 @@ export async function backlog(bench) {
   }
 }
 
-async function startServer({ folder, platformUrl, runtimes, cores, postgres }, engine, role) {
-  const store =
-    engine === 'sqlite'
-      ? `sqlite:${join(folder, `backlog-${role}.db`)}`
-      : await (await postgres()).createDatabase(`backlog_${role}`)
+async function startServer({ platformUrl, start, newStore }, engine, role) {
   const hour = 3_600_000
-  return startChild(
-    'servers/marketplace.mjs',
-    {
-      store,
-      platformUrl,
-      front: 'plain',
-      handlers: 'failing-and-hung',
-      watchLoop: true,
-      options: {
-        handlers: { concurrency: 32, timeoutMs: hour, retryDelaysMs: [hour] },
-        bodyLimitBytes: 1_048_576,
-      },
-      internals: { acceptTimeoutMs: 60_000 },
+  return start('marketplace', {
+    store: await newStore(engine, `backlog_${role}`),
+    platformUrl,
+    front: 'plain',
+    handlers: 'failing-and-hung',
+    watchLoop: true,
+    options: {
+      handlers: { concurrency: 32, timeoutMs: hour, retryDelaysMs: [hour] },
+      bodyLimitBytes: 1_048_576,
     },
-    { node: runtimes.judged.path, cores: cores?.server },
-  )
+    internals: { acceptTimeoutMs: 60_000 },
+  })
 }
 
 /** Delivers many envelopes in one delivery. */
@@ -120,12 +110,7 @@ async function measure({ load, quick }, { server, other }, round) {
     const target = { port: server.ready.port, path: `/x/${SECRET}`, body: BODY }
     await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
     await server.ask('gap')
-    const before = await server.ask('cpu')
-    const { requests, requestsPerSecond: perSecond } = await load.post({
-      ...target,
-      durationMs: quick ? 700 : 4_000,
-    })
-    const cpuMicros = ((await server.ask('cpu')) - before) / requests
+    const { perSecond, cpuMicros } = await received(load, server, target, quick ? 700 : 4_000)
     const gapMs = await server.ask('gap')
     await quiet(server)
     const bodies = Array.from({ length: 20 }, (_, i) => JSON.stringify(notice('update', round * 100 + i + 1)))

@@ -1,5 +1,3 @@
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
 import { until } from '../harness/databases.mjs'
 import { inRounds, medianOf } from '../harness/statistics.mjs'
 import { BODY, SECRET, subscriptionOf } from '../servers/deliveries.mjs'
@@ -39,9 +37,8 @@ export async function convergence(bench) {
   }
 }
 
-async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, count, rounds, note }) {
-  const { path: node } = runtimes.judged
-  const platform = await startChild('servers/platform.mjs', { pauseMs }, { node, cores: cores?.load })
+async function readAll({ cores, start, newStore }, { suffix, pauseMs, inWords, count, rounds, note }) {
+  const platform = await start('platform', { pauseMs }, { cores: cores?.load })
   const platformUrl = `http://127.0.0.1:${platform.ready.port}`
   const items = [
     { id: `package${suffix}`, name: `marketplace-webhooks, ${inWords}` },
@@ -54,11 +51,11 @@ async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, 
       note,
       async measure({ id }, round) {
         const settings = { platformUrl, count, concurrency: CONCURRENCY }
-        const child = await startChild('servers/converge.mjs', settings, { node, cores: cores?.server })
+        const child = await start('converge', settings)
         try {
           const before = await child.ask('cpu')
           const seconds = id.startsWith('package')
-            ? await child.ask('package', `sqlite:${join(folder, `converge${suffix}-${round}.db`)}`, 1)
+            ? await child.ask('package', await newStore('sqlite', `converge${suffix}-${round}`), 1)
             : await child.ask('bare', 1)
           return { seconds, cpuMicros: ((await child.ask('cpu')) - before) / count }
         } finally {
@@ -71,19 +68,11 @@ async function readAll({ folder, runtimes, cores }, { suffix, pauseMs, inWords, 
   }
 }
 
-async function readBurst({ folder, runtimes, cores, load }) {
-  const { path: node } = runtimes.judged
-  const platform = await startChild(
-    'servers/platform.mjs',
-    { pauseMs: PAUSE_MS },
-    { node, cores: cores?.load },
-  )
+async function readBurst({ cores, load, start, newStore }) {
+  const platform = await start('platform', { pauseMs: PAUSE_MS }, { cores: cores?.load })
   const platformUrl = `http://127.0.0.1:${platform.ready.port}`
-  const server = await startChild(
-    'servers/marketplace.mjs',
-    { store: `sqlite:${join(folder, 'burst.db')}`, platformUrl, front: 'plain' },
-    { node, cores: cores?.server },
-  )
+  const store = await newStore('sqlite', 'burst')
+  const server = await start('marketplace', { store, platformUrl, front: 'plain' })
   try {
     await load.post({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY, count: BURST })
     await until(
@@ -103,14 +92,15 @@ async function readBurst({ folder, runtimes, cores, load }) {
 }
 
 /** A quick run is slower, and so has another name than the aim's. */
-async function watchInstances({ runtimes, quick, postgres, note }) {
-  const { path: node } = runtimes.judged
+async function watchInstances({ quick, note, start, newStore }) {
+  // They share all cores.
+  const anywhere = { cores: undefined }
   const perSecond = quick ? 100 : 1_000
   const seconds = quick ? 4 : 20
   // Each is changed only once, so that the state that an instance waits for stays.
   const count = perSecond * seconds
-  const store = await (await postgres()).createDatabase('instances')
-  const platform = await startChild('servers/platform.mjs', {}, { node })
+  const store = await newStore('postgres', 'instances')
+  const platform = await start('platform', {}, anywhere)
   const platformUrl = `http://127.0.0.1:${platform.ready.port}`
   const settings = {
     store,
@@ -120,8 +110,7 @@ async function watchInstances({ runtimes, quick, postgres, note }) {
   }
   const instances = []
   try {
-    for (let i = 0; i < 4; i++)
-      instances.push(await startChild('servers/marketplace.mjs', settings, { node }))
+    for (let i = 0; i < 4; i++) instances.push(await start('marketplace', settings, anywhere))
     note(`four instances, ${perSecond} changes a second`)
     const [first] = instances
     await first.ask('trackAll', count)

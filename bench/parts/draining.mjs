@@ -1,6 +1,4 @@
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
-import { until } from '../harness/databases.mjs'
+import { ENGINES, until } from '../harness/databases.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 import { install, SECRET } from '../servers/deliveries.mjs'
 
@@ -13,10 +11,7 @@ export async function draining(bench) {
   const { quick, note } = bench
   const count = quick ? 10_000 : 200_000
   const rounds = quick ? 1 : 3
-  const items = [
-    { id: 'sqlite', name: 'SQLite' },
-    { id: 'postgres', name: 'PostgreSQL' },
-  ]
+  const items = Object.entries(ENGINES).map(([id, name]) => ({ id, name }))
   const rows = await inRounds({
     items,
     rounds,
@@ -35,24 +30,15 @@ export async function draining(bench) {
   }
 }
 
-async function measure({ folder, platformUrl, runtimes, cores, load, postgres }, engine, round, count) {
-  const store =
-    engine === 'sqlite'
-      ? `sqlite:${join(folder, `draining-${round}.db`)}`
-      : await (await postgres()).createDatabase(`draining_${round}`)
-  const options = { node: runtimes.judged.path, cores: cores?.server }
-  const settings = { store, platformUrl, front: 'plain' }
+async function measure({ platformUrl, load, start, newStore }, engine, round, count) {
+  const settings = { store: await newStore(engine, `draining_${round}`), platformUrl, front: 'plain' }
   // Its handler never returns, so everything waits. Then it is killed, as in a crash.
-  const receiver = await startChild(
-    'servers/marketplace.mjs',
-    {
-      ...settings,
-      handlers: 'hung',
-      options: { bodyLimitBytes: 1_048_576 },
-      internals: { acceptTimeoutMs: 60_000, leaseMs: 1_000 },
-    },
-    options,
-  )
+  const receiver = await start('marketplace', {
+    ...settings,
+    handlers: 'hung',
+    options: { bodyLimitBytes: 1_048_576 },
+    internals: { acceptTimeoutMs: 60_000, leaseMs: 1_000 },
+  })
   const envelopes = Array.from({ length: BATCH }, (_, i) =>
     install('uninstalled', `business-0000000-${i % LANES_A_BATCH}`),
   )
@@ -68,11 +54,8 @@ async function measure({ folder, platformUrl, runtimes, cores, load, postgres },
   // Waits until its leases have expired and PostgreSQL has noticed its end.
   await new Promise((resolve) => setTimeout(resolve, 1_500))
 
-  const worker = await startChild(
-    'servers/marketplace.mjs',
-    { ...settings, front: 'none', handlers: 'draining', watchLoop: true },
-    options,
-  )
+  const drainer = { front: 'none', handlers: 'draining', watchLoop: true }
+  const worker = await start('marketplace', { ...settings, ...drainer })
   try {
     const before = await worker.ask('cpu')
     await until(

@@ -7,26 +7,26 @@ import { BODY, SECRET } from '../servers/deliveries.mjs'
  * handlers.
  */
 export async function durable(bench) {
-  const { runtimes, folder, platformUrl, quick, leaveOut } = bench
+  const { runtimes, folder, platformUrl, quick, leaveOut, newStore } = bench
   const { path: node, version } = runtimes.judged
-  const postgres = await bench.postgres()
   const redis = await bench.redis()
   if (!redis)
     leaveOut('BullMQ: no redis-server or valkey-server found (on Debian: apt-get install redis-server)')
   let databases = 0
-  const newDatabase = () => postgres.createDatabase(`durable_${++databases}`)
+  const newDatabase = () => newStore('postgres', `durable_${++databases}`)
 
   const ours = (engine, handlers, name) => ({
     id: `${engine}${handlers === 'none' ? '' : '-handled'}`,
     name,
-    file: 'servers/marketplace.mjs',
+    file: 'marketplace',
     node,
     path: `/x/${SECRET}`,
-    async prepare(round) {
-      const file = join(folder, `durable-${handlers}-${round}.db`)
-      const store = engine === 'sqlite' ? `sqlite:${file}` : await newDatabase()
-      return { store, platformUrl, front: 'express', handlers }
-    },
+    prepare: async () => ({
+      store: await newStore(engine, `durable_${++databases}`),
+      platformUrl,
+      front: 'express',
+      handlers,
+    }),
   })
   const peer = (id, name, file, prepare) => ({ id, name, file, node, prepare })
   const queues = (hasHandlers) => {
@@ -37,44 +37,29 @@ export async function durable(bench) {
       ours('postgres', hasHandlers ? 'at-once' : 'none', `marketplace-webhooks on PostgreSQL${words}`),
       ...(redis
         ? [
-            peer(
-              `bullmq${suffix}`,
-              `BullMQ, Redis appendfsync always${words}`,
-              'servers/bullmq.mjs',
-              (round) => ({
-                port: redis.port,
-                queue: `deliveries-${hasHandlers}-${round}`,
-                hasHandlers,
-              }),
-            ),
+            peer(`bullmq${suffix}`, `BullMQ, Redis appendfsync always${words}`, 'bullmq', (round) => ({
+              port: redis.port,
+              queue: `deliveries-${hasHandlers}-${round}`,
+              hasHandlers,
+            })),
           ]
         : []),
-      peer(`pg-boss${suffix}`, `pg-boss${words}`, 'servers/pg-boss.mjs', async () => ({
+      peer(`pg-boss${suffix}`, `pg-boss${words}`, 'pg-boss', async () => ({
         url: await newDatabase(),
         hasHandlers,
       })),
-      peer(
-        `graphile-worker${suffix}`,
-        `graphile-worker${words}`,
-        'servers/graphile-worker.mjs',
-        async () => ({
-          url: await newDatabase(),
-          hasHandlers,
-        }),
-      ),
+      peer(`graphile-worker${suffix}`, `graphile-worker${words}`, 'graphile-worker', async () => ({
+        url: await newDatabase(),
+        hasHandlers,
+      })),
     ]
   }
   const servers = [
     ...queues(false),
-    peer(
-      'insert-sqlite',
-      'insert per request, SQLite synchronous=FULL',
-      'servers/insert-sqlite.mjs',
-      (round) => ({
-        path: join(folder, `insert-${round}.db`),
-      }),
-    ),
-    peer('insert-postgres', 'insert per request, PostgreSQL', 'servers/insert-postgres.mjs', async () => ({
+    peer('insert-sqlite', 'insert per request, SQLite synchronous=FULL', 'insert-sqlite', (round) => ({
+      path: join(folder, `insert-${round}.db`),
+    })),
+    peer('insert-postgres', 'insert per request, PostgreSQL', 'insert-postgres', async () => ({
       url: await newDatabase(),
     })),
     // Left out of a quick run, which would take a minute longer.

@@ -1,18 +1,12 @@
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
 /**
  * Measures the question that an app asks on every request, answered from memory. "Sizes" has the answers that are not
  * in memory.
  */
-export async function entitlement({ folder, platformUrl, runtimes, cores, quick, note }) {
+export async function entitlement({ platformUrl, quick, note, start, newStore }) {
   const rounds = quick ? 7 : 15
-  const child = await startChild(
-    'servers/entitlement.mjs',
-    { store: `sqlite:${join(folder, 'entitlement.db')}`, platformUrl },
-    { node: runtimes.judged.path, cores: cores?.server },
-  )
+  const child = await start('entitlement', { store: await newStore('sqlite', 'entitlement'), platformUrl })
   const items = [
     { id: 'is-entitled', name: '`await marketplace.isEntitled(business_uid)`' },
     { id: 'bare-get', name: '`await cache.get(business_uid)` of lru-cache' },

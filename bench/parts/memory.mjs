@@ -1,17 +1,15 @@
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
 import { medianOf } from '../harness/statistics.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 const SLICES = 20
 
 /** Measures whether memory stays constant while deliveries are received and handled. */
-export async function memory({ folder, platformUrl, runtimes, cores, load, quick, note }) {
+export async function memory({ platformUrl, load, quick, note, start, newStore }) {
   const count = quick ? 50_000 : 1_000_000
-  const server = await startChild(
-    'servers/marketplace.mjs',
-    { store: `sqlite:${join(folder, 'memory.db')}`, platformUrl, front: 'plain', handlers: 'at-once' },
-    { node: runtimes.judged.path, cores: cores?.server, flags: ['--expose-gc'] },
+  const server = await start(
+    'marketplace',
+    { store: await newStore('sqlite', 'memory'), platformUrl, front: 'plain', handlers: 'at-once' },
+    { flags: ['--expose-gc'] },
   )
   const samples = []
   try {

@@ -1,10 +1,9 @@
-import { join } from 'node:path'
 import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 /** Measures receiving beside servers that store nothing, on every installed Node. */
 export async function receiving(bench) {
-  const { runtimes, folder, platformUrl, quick } = bench
+  const { runtimes, platformUrl, quick, newStore } = bench
   const servers = runtimes.all.flatMap((runtime) => {
     const { id, path: node, version } = runtime
     const role = runtime === runtimes.judged ? 'judged' : 'own'
@@ -12,11 +11,11 @@ export async function receiving(bench) {
     const ours = (front, text) => ({
       id: `${role}/${front}`,
       name: name(text),
-      file: 'servers/marketplace.mjs',
+      file: 'marketplace',
       node,
       path: `/x/${SECRET}`,
-      prepare: (round) => ({
-        store: `sqlite:${join(folder, `receiving-${id}-${front}-${round}.db`)}`,
+      prepare: async (round) => ({
+        store: await newStore('sqlite', `receiving-${id}-${front}-${round}`),
         platformUrl,
         front,
       }),
@@ -25,13 +24,13 @@ export async function receiving(bench) {
       {
         id: `${role}/express-json`,
         name: name('Express 5 + express.json(), keeps nothing'),
-        file: 'servers/express-json.mjs',
+        file: 'express-json',
         node,
       },
       {
         id: `${role}/bare-http`,
         name: name('bare node:http + JSON.parse, keeps nothing'),
-        file: 'servers/bare-http.mjs',
+        file: 'bare-http',
         node,
       },
       ours('express', 'marketplace-webhooks in Express 5, SQLite'),

@@ -1,9 +1,9 @@
 import { cpSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
-import { until } from '../harness/databases.mjs'
+import { ENGINES, until } from '../harness/databases.mjs'
+import { fillStore } from '../harness/fill-store.mjs'
+import { received } from '../harness/receive.mjs'
 import { inRounds, medianOf } from '../harness/statistics.mjs'
-import { BODY, businessOf, notice, SECRET } from '../servers/deliveries.mjs'
+import { BODY, notice, SECRET } from '../servers/deliveries.mjs'
 
 /** Measures the same questions at 1,000, 100,000 and 1,000,000 subscriptions, on both engines. */
 export async function sizes(bench) {
@@ -11,9 +11,9 @@ export async function sizes(bench) {
   const counts = quick ? { small: 1_000, large: 20_000 } : { small: 1_000, middle: 100_000, large: 1_000_000 }
   const rounds = quick ? 1 : 5
   const items = []
-  for (const engine of ['sqlite', 'postgres']) {
+  for (const [engine, inWords] of Object.entries(ENGINES)) {
     for (const [role, count] of Object.entries(counts)) {
-      const name = `${engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'}, ${count.toLocaleString('en')} subscriptions`
+      const name = `${inWords}, ${count.toLocaleString('en')} subscriptions`
       note(`making ${name}`)
       items.push({ id: `${engine}/${role}`, name, count, ...(await makeStore(bench, engine, role, count)) })
     }
@@ -43,31 +43,11 @@ export async function sizes(bench) {
   }
 }
 
-/** One subscription is created as in an app; the others are its copies. */
-async function makeStore({ folder, platformUrl, runtimes, cores, load, postgres }, engine, role, count) {
-  const store =
-    engine === 'sqlite'
-      ? `sqlite:${join(folder, `sizes-${role}.db`)}`
-      : await (await postgres()).createDatabase(`sizes_${role}`)
-  const options = { node: runtimes.judged.path, cores: cores?.server }
-  const app = await startChild('servers/marketplace.mjs', { store, platformUrl, front: 'plain' }, options)
-  await load.post({
-    port: app.ready.port,
-    path: `/x/${SECRET}`,
-    body: JSON.stringify(notice('create')),
-    count: 1,
-    connections: 1,
-  })
-  await until('the first subscription is read', () => app.ask('isEntitled', businessOf(0)))
-  await until('its change is handled', async () => {
-    const { counts } = await app.ask('health')
-    return counts.requested === 0 && counts.pending === 0
-  })
-  await app.stop()
-  const seeding = await startChild('servers/seed.mjs', { store, count }, options)
-  await seeding.ask('seed')
-  await seeding.stop()
-  return engine === 'sqlite' ? fileStore(store) : databaseStore(await postgres(), store)
+async function makeStore(bench, engine, role, count) {
+  const store = await bench.newStore(engine, `sizes_${role}`)
+  const { platformUrl } = bench
+  await fillStore(bench, { store, count, app: ['marketplace', { store, platformUrl, front: 'plain' }] })
+  return engine === 'sqlite' ? fileStore(store) : databaseStore(await bench.postgres(), store)
 }
 
 /**
@@ -101,20 +81,14 @@ function databaseStore(server, store) {
 }
 
 async function measure(bench, { count, bytes, logPosition, copy }) {
-  const { platformUrl, runtimes, cores } = bench
+  const { platformUrl } = bench
   const rowBytes = (await bytes()) / count
   const store = await copy(count)
-  const start = (server, settings) =>
-    startChild(
-      `servers/${server}.mjs`,
-      { store, platformUrl, count, ...settings },
-      { node: runtimes.judged.path, cores: cores?.server },
-    )
+  const start = (server, settings) => bench.start(server, { store, platformUrl, count, ...settings })
   const answered = await askAll(bench, await start('sizes'))
   const receiver = { front: 'plain', watchLoop: true, options: { worker: false } }
   const received = await receive(bench, await start('marketplace', receiver), { count, logPosition })
-  const platform = { baseUrl: platformUrl, authUrl: platformUrl, concurrency: 16 }
-  const handler = { front: 'plain', handlers: 'at-once', options: { platform } }
+  const handler = { front: 'plain', handlers: 'at-once', options: { reads: { concurrency: 16 } } }
   const handled = await handle(await start('marketplace', handler), count)
   return { ...answered, ...received, ...handled, rowBytes }
 }
@@ -141,13 +115,9 @@ async function receive({ quick, load }, app, { count, logPosition }) {
     await app.calm()
     await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
     await app.ask('gap')
-    const before = await app.ask('cpu')
     const logBefore = await logPosition()
-    const { requests, requestsPerSecond: perSecond } = await load.post({
-      ...target,
-      durationMs: quick ? 700 : 4_000,
-    })
-    const cpuMicros = ((await app.ask('cpu')) - before) / requests
+    const durationMs = quick ? 700 : 4_000
+    const { perSecond, cpuMicros, requests } = await received(load, app, target, durationMs)
     const logBytes = ((await logPosition()) - logBefore) / requests
     return { perSecond, cpuMicros, logBytes, gapMs: await app.ask('gap') }
   } finally {

@@ -1,34 +1,33 @@
 import { spawnSync } from 'node:child_process'
 import { mkdirSync, readdirSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { startChild } from '../harness/child.mjs'
 import { PROJECT } from '../harness/machine.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
 /** Measures what the package costs an app before the first request: time at the start, and disk space. */
 export async function starting(bench) {
-  const { folder, platformUrl, runtimes, cores, quick, note, postgres } = bench
+  const { runtimes, quick, note, newStore } = bench
   const rounds = quick ? 3 : 9
-  const url = await (await postgres()).createDatabase('starting')
-  const kept = `sqlite:${join(folder, 'starting.db')}`
+  const url = await newStore('postgres', 'starting')
+  const kept = await newStore('sqlite', 'starting')
   const items = [
     ...runtimes.all.map(({ path: node, version, id }) => ({
       id: `sqlite-${id}`,
       name: `SQLite, a new file, Node ${version.split('.')[0]}`,
       node,
-      store: (round) => `sqlite:${join(folder, `starting-${id}-${round}.db`)}`,
+      store: (round) => newStore('sqlite', `starting-${id}-${round}`),
     })),
     { id: 'sqlite-again', name: 'SQLite, again', node: runtimes.judged.path, store: () => kept },
     { id: 'postgres-again', name: 'PostgreSQL, again', node: runtimes.judged.path, store: () => url },
   ]
   // The first start creates the tables.
-  for (const { node, store } of items.slice(-2)) await startOnce({ node, store: store(), platformUrl, cores })
+  for (const { node, store } of items.slice(-2)) await startOnce(bench, { node, store: store() })
   note(`${rounds} rounds`)
   const rows = await inRounds({
     items,
     rounds,
     note: () => {},
-    measure: ({ node, store }, round) => startOnce({ node, store: store(round), platformUrl, cores }),
+    measure: async ({ node, store }, round) => startOnce(bench, { node, store: await store(round) }),
   })
   return {
     title: 'Starting and installing',
@@ -45,8 +44,8 @@ export async function starting(bench) {
   }
 }
 
-async function startOnce({ node, store, platformUrl, cores }) {
-  const child = await startChild('servers/start.mjs', { store, platformUrl }, { node, cores: cores?.server })
+async function startOnce({ platformUrl, start }, { node, store }) {
+  const child = await start('start', { store, platformUrl }, { node })
   await child.stop()
   return child.ready
 }

@@ -55,6 +55,7 @@ const answers = {
   handled: () => handled,
   health: () => marketplace.health(),
   isEntitled: (business) => marketplace.isEntitled(business),
+  settled: async () => void (await marketplace.settled()),
   /** Subscriptions 1 to `count`. */
   async trackAll(count) {
     for (let first = 1; first <= count; first += 500) {

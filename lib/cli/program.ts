@@ -74,7 +74,7 @@ export async function run(argv: readonly string[], io: Io): Promise<ExitCode> {
       await context.close()
     }
   })
-  quieten(program)
+  useStreams(program, io)
   try {
     await program.parseAsync(argv, { from: 'user' })
   } catch (error) {
@@ -96,9 +96,14 @@ function afterCommander(error: CommanderError, out: Output): ExitCode {
   return USAGE
 }
 
-function quieten(command: Command) {
-  command.exitOverride().configureOutput({ outputError: () => {} })
-  for (const each of command.commands) quieten(each)
+/** Lets commander throw instead of ending the process, and print its help on the given streams. Its errors are printed by us. */
+function useStreams(command: Command, { stdout, stderr }: Pick<Io, 'stdout' | 'stderr'>) {
+  command.exitOverride().configureOutput({
+    writeOut: (text) => void stdout.write(text),
+    writeErr: (text) => void stderr.write(text),
+    outputError: () => {},
+  })
+  for (const each of command.commands) useStreams(each, { stdout, stderr })
 }
 
 /** Prints warnings of this package. Warnings of Node are dropped. */

@@ -31,7 +31,7 @@ export interface Delivery {
   at: number
 }
 
-export interface DelivererOptions {
+interface DelivererOptions {
   clock: Clock
   seed: Seeded
   registrations: Registrations

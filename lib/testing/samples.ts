@@ -1,6 +1,12 @@
 import { EVENTS, type EventName } from '../events/registry.js'
 import { cannot } from './cannot.js'
-import type { FullSubscription, SentEnvelope } from './envelopes.js'
+import {
+  envelopeOf,
+  type FullSubscription,
+  type Happening,
+  newSubscription,
+  type SentEnvelope,
+} from './envelopes.js'
 
 /** `data` of create and update: which subscription changed. */
 export interface NoticeData {
@@ -56,46 +62,27 @@ export function sampleDelivery<Name extends EventName>(
       `make a sample of ${name}`,
       `the event does not exist; events are ${Object.keys(EVENTS).join(', ')}`,
     )
-  const { entity_name, event_type } = EVENTS[name]
-  return { entity_name, event_type, data: { ...SAMPLE_DATA[name], ...overrides } } as SampleDelivery<Name>
+  const happening = {
+    name,
+    record: RECORD,
+    businessUid: RECORD.business_uid,
+    app: 'app',
+    at: AT,
+  } as Happening
+  const { data, ...pair } = envelopeOf(happening, {})
+  return { ...pair, data: { ...data, ...overrides } } as SampleDelivery<Name>
 }
 
-const NOTICE: NoticeData = {
-  business_id: 'business-1',
+const AT = Date.parse('2024-05-01T10:00:00Z')
+
+const RECORD = newSubscription({
+  uid: 'subscription-1',
+  display_name: 'app',
   purchasable_uid: 'purchasable-1',
-  subscription_uid: 'subscription-1',
-}
-
-const APP_SUBSCRIPTION: AppSubscriptionData = { business_id: 'business-1', app_id: 'app' }
-
-const APPLICATION: ApplicationData = {
-  business_id: 'business-1',
-  app_code_name: 'app',
-  event_time: '2024-05-01T10:00:00.000+00:00',
-}
-
-const SAMPLE_DATA: SampleData = {
-  'purchasable_subscription/create': NOTICE,
-  'purchasable_subscription/update': NOTICE,
-  'purchasable_subscription/updated': {
-    uid: 'subscription-1',
-    display_name: 'app',
-    purchasable_uid: 'purchasable-1',
-    buyer_uid: 'buyer-1',
-    business_uid: 'business-1',
-    purchase_currency: 'USD',
-    purchase_price: '9.99',
-    purchase_state: 'purchased',
-    cancellation_date: null,
-    expiration_date: null,
-    updated_at: '2024-05-01T10:00:00.000Z',
-    created_at: '2024-05-01T10:00:00.000Z',
-    payment_type: 'monthly',
-    bundled_from_subscription_uid: null,
-    is_active: true,
-  },
-  'app_subscription/installed': APP_SUBSCRIPTION,
-  'app_subscription/uninstalled': APP_SUBSCRIPTION,
-  'application/installed': APPLICATION,
-  'application/uninstalled': APPLICATION,
-}
+  buyer_uid: 'buyer-1',
+  business_uid: 'business-1',
+  purchase_state: 'purchased',
+  price: '9.99',
+  currency: 'USD',
+  now: new Date(AT).toISOString(),
+})

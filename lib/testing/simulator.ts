@@ -143,28 +143,7 @@ function inSeconds(ms: number | undefined): number | undefined {
 }
 
 /** What businesses do on the platform, as methods of the simulator. `opened` throws after the close. */
-export function createMoves(
-  world: World,
-  opened: () => World,
-): Pick<
-  Simulator,
-  | 'addBusiness'
-  | 'purchase'
-  | 'confirmPayment'
-  | 'paymentIssue'
-  | 'cancel'
-  | 'install'
-  | 'uninstall'
-  | 'cancelPlatform'
-  | 'mainSubscription'
-  | 'touch'
-  | 'set'
-  | 'remove'
-  | 'refuseTokens'
-  | 'servesTokens'
-  | 'subscription'
-  | 'subscriptions'
-> {
+function createMoves(world: World, opened: () => World) {
   return {
     addBusiness: (businessUid) => void opened().businesses.add(businessUid),
     purchase: (purchase) => opened().purchase(purchase),
@@ -182,15 +161,11 @@ export function createMoves(
     servesTokens: (businessUid) => world.businesses.serves(businessUid),
     subscription: (uid) => world.get(uid),
     subscriptions: () => world.all(),
-  }
+  } satisfies Partial<Simulator>
 }
 
 /** Tokens and registrations without a request, as methods of the simulator. `opened` throws after the close. */
-export function createAccess(parts: {
-  opened: () => World
-  tokens: Tokens
-  registrations: Registrations
-}): Pick<Simulator, 'appToken' | 'businessToken' | 'directoryToken' | 'register' | 'registerAll'> {
+function createAccess(parts: { opened: () => World; tokens: Tokens; registrations: Registrations }) {
   const { opened, tokens, registrations } = parts
 
   function tokenFor(kind: 'app' | 'business', businessUid: string): string {
@@ -218,19 +193,17 @@ export function createAccess(parts: {
     async registerAll(targetUrl) {
       for (const event of Object.keys(EVENTS) as EventName[]) await register(event, targetUrl)
     },
-  }
+  } satisfies Partial<Simulator>
 }
 
 /** The two addresses of the simulated platform. */
-export interface Addresses {
+interface Addresses {
   baseUrl: string
   authUrl: string
 }
 
 /** The servers of both addresses, which start together, once. */
-export function createServers(
-  options: Omit<PlatformServerOptions, 'under'> & { port: number; authPort: number },
-) {
+function createServers(options: Omit<PlatformServerOptions, 'under'> & { port: number; authPort: number }) {
   const { port, authPort, ...shared } = options
   const base = new PlatformServer({ under: 'base', ...shared })
   const auth = new PlatformServer({ under: 'auth', ...shared })

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { canonicalState, type PurchaseState } from '../entitlement/purchase-state.js'
 import { cannot } from './cannot.js'
-import { type FullSubscription, type Happening, newSubscription } from './envelopes.js'
+import { type FullSubscription, type Happening, type NewSubscription, newSubscription } from './envelopes.js'
 import { type Trigger, transition } from './transitions.js'
 
 interface Simulated {
@@ -51,18 +51,12 @@ export class World {
     if (row === undefined) throw cannot('purchase', 'the transition table has no such row')
     const uid = this.#fresh(subscription_uid)
     this.businesses.buy(business_uid, app.codeName)
-    const record = newSubscription({
-      uid,
-      display_name: app.codeName,
-      purchasable_uid: app.purchasableUid,
-      buyer_uid: this.#newUid(),
-      business_uid,
-      purchase_state: row.next,
-      price: app.price,
-      currency: app.currency,
-      now: new Date(this.#clock.now()).toISOString(),
-    })
-    return this.#create(record, app, row.emits)
+    const known = { uid, business_uid, purchase_state: row.next, price: app.price, currency: app.currency }
+    return this.#create(
+      { ...known, display_name: app.codeName, purchasable_uid: app.purchasableUid },
+      app,
+      row.emits,
+    )
   }
 
   mainSubscription({
@@ -72,18 +66,8 @@ export class World {
   }: MainSubscription): FullSubscription {
     const uid = this.#fresh(subscription_uid)
     this.businesses.add(business_uid)
-    const record = newSubscription({
-      uid,
-      display_name: 'main',
-      purchasable_uid: this.#newUid(),
-      buyer_uid: this.#newUid(),
-      business_uid,
-      purchase_state,
-      price: '49.00',
-      currency: 'USD',
-      now: new Date(this.#clock.now()).toISOString(),
-    })
-    return this.#create(record, undefined, null)
+    const known = { uid, business_uid, purchase_state, price: '49.00', currency: 'USD' }
+    return this.#create({ ...known, display_name: 'main', purchasable_uid: this.#newUid() }, undefined, null)
   }
 
   /** One step along the transition table. A row without an event changes nothing and emits nothing. */
@@ -170,10 +154,12 @@ export class World {
   }
 
   #create(
-    record: FullSubscription,
+    known: Omit<NewSubscription, 'buyer_uid' | 'now'>,
     app: Required<SimulatedApp> | undefined,
     emits: UpdateName | null,
   ): FullSubscription {
+    const now = new Date(this.#clock.now()).toISOString()
+    const record = newSubscription({ ...known, buyer_uid: this.#newUid(), now })
     const simulated = { versions: new Versions(), app }
     this.#subscriptions.set(record.uid, simulated)
     return this.#change(simulated, record, emits)

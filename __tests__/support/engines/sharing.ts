@@ -2,7 +2,7 @@ import { it } from '@jest/globals'
 import type { EngineName } from './engines.js'
 
 /** Why two processes cannot use one database here; undefined if they can. */
-function whyNotShared(engine: EngineName): string | undefined {
+export function whyNotShared(engine: EngineName): string | undefined {
   if (engine === 'PostgreSQL') return undefined
   const version = process.versions.sqlite
   const [major = 0, minor = 0, patch = 0] = (version ?? '').split('.').map(Number)

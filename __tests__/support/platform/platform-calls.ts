@@ -1,10 +1,7 @@
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo, Socket } from 'node:net'
-import { afterEach } from '@jest/globals'
+import type { IncomingMessage, ServerResponse } from 'node:http'
 import { systemClock } from '../../../lib/base/clock.js'
 import { createPlatformClient } from '../../../lib/platform/client.js'
-
-const cleanUps: (() => unknown)[] = []
+import { serve } from '../serving.js'
 
 export const RECORD = {
   uid: 's1',
@@ -13,10 +10,6 @@ export const RECORD = {
   purchase_state: 'purchased',
   updated_at: '2026-01-01T00:00:00.000Z',
 }
-
-afterEach(async () => {
-  for (const cleanUp of cleanUps.splice(0)) await cleanUp()
-})
 
 export type Answer = (req: IncomingMessage, res: ServerResponse) => unknown
 
@@ -34,8 +27,7 @@ export async function start(
   const requests: object[] = []
   const bodies: string[] = []
   let tokens = 0
-  const sockets = new Set<Socket>()
-  const server = createServer(async (req, res) => {
+  const origin = await serve(async (req, res) => {
     const url = new URL(req.url as string, 'http://platform')
     const { authorization, 'content-type': contentType } = req.headers
     const query = Object.fromEntries(url.searchParams)
@@ -51,13 +43,6 @@ export async function start(
     if (req.method === 'GET') return (options.read ?? records(RECORD))(req, res)
     return (options.register ?? json(201, {}))(req, res)
   })
-  server.on('connection', (socket) => sockets.add(socket))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  cleanUps.push(() => {
-    for (const socket of sockets) socket.destroy()
-    server.close()
-  })
-  const origin = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   const client = createPlatformClient({
     baseUrl: origin + (options.base ?? ''),
     authUrl: origin + (options.auth ?? ''),

@@ -1,5 +1,4 @@
-import { createServer, type IncomingHttpHeaders, type Server } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { createServer, type IncomingHttpHeaders } from 'node:http'
 import { EVENTS, type EventName } from '../../../lib/events/registry.js'
 import {
   createSimulator,
@@ -8,10 +7,9 @@ import {
   type SimulatorOptions,
 } from '../../../lib/testing/index.js'
 import { onCleanUp } from '../clean-up.js'
+import { close, listen } from '../serving.js'
 
 export const NAMES = Object.keys(EVENTS) as EventName[]
-
-// Set-up
 
 export interface Target {
   url: string
@@ -23,26 +21,20 @@ export interface Target {
 }
 
 export async function startTarget(): Promise<Target> {
-  const server: Server = createServer(async (request, response) => {
+  const server = createServer(async (request, response) => {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk)
     target.bodies.push(Buffer.concat(chunks).toString())
     target.headers.push(request.headers)
     if (target.status > 0) response.writeHead(target.status).end()
   })
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   const target: Target = {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/webhooks`,
+    url: `http://127.0.0.1:${await listen(server)}/webhooks`,
     bodies: [],
     headers: [],
     status: 200,
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => resolve())
-        server.closeAllConnections()
-      }),
+    close: () => close(server),
   }
-  onCleanUp(target.close)
   return target
 }
 
@@ -105,16 +97,4 @@ export async function registerOverHttp(
     body: JSON.stringify({ event, target_url }),
   })
   return reply.status
-}
-
-export function realClock() {
-  return {
-    ahead: 0,
-    now() {
-      return Date.now() + this.ahead
-    },
-    monotonic: () => performance.now(),
-    setTimeout: (callback: () => void, delayMs: number) => setTimeout(callback, delayMs).unref(),
-    clearTimeout: (handle: unknown) => clearTimeout(handle as NodeJS.Timeout),
-  }
 }

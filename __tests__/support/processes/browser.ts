@@ -8,6 +8,18 @@ import { onCleanUp } from '../clean-up.js'
 /** The errors that the pages of a test file logged to their consoles. */
 export const troubles: string[] = []
 
+/**
+ * In a single-process browser, closing the first page closes all other pages too. A simulated graphics card takes half of
+ * the CPU time of these tests, and no page here needs one.
+ */
+const ARGS = [
+  ...chromium.args.filter(
+    (arg) => !/^--(single-process|in-process-gpu|use-gl|use-angle|enable-unsafe-swiftshader)/.test(arg),
+  ),
+  '--disable-gpu',
+  '--disable-software-rasterizer',
+]
+
 let browser: Browser
 
 /**
@@ -18,8 +30,7 @@ export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({
       executablePath: await chromium.executablePath(),
-      // In a single-process browser, closing the first page closes all other pages too.
-      args: chromium.args.filter((arg) => arg !== '--single-process'),
+      args: ARGS,
       headless: true,
     })
   }, 60_000)

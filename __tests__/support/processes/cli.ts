@@ -1,26 +1,18 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
 import { Readable, Writable } from 'node:stream'
 import { jest } from '@jest/globals'
 import { run } from '../../../lib/cli/program.js'
-import { createLimit } from '../../../lib/platform/limit.js'
 import type { Simulator } from '../../../lib/testing/index.js'
 import { requireBuild } from '../../package/installed-package.js'
-import { onCleanUp, temporaryFolder } from '../clean-up.js'
+import { temporaryFolder } from '../clean-up.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
-import { until } from '../until.js'
+import { type Ended, type RunningProcess, startProcess } from './running-process.js'
 
 // Some tests start a dozen processes one after the other, on a busy machine.
 jest.setTimeout(180_000)
 
 /** The built command line. */
 export const CLI = join(__dirname, '..', '..', '..', 'dist', 'esm', 'cli', 'main.js')
-
-export interface CliResult {
-  code: number | NodeJS.Signals | null
-  stdout: string
-  stderr: string
-}
 
 export interface CliOptions {
   env?: NodeJS.ProcessEnv
@@ -29,19 +21,8 @@ export interface CliOptions {
   cwd?: string
 }
 
-export interface RunningCli {
-  stdout(): string
-  stderr(): string
-  prints(text: string | RegExp, withinMs?: number): Promise<void>
-  write(text: string): void
-  /** Writes the text and closes the input. */
-  end(text: string): void
-  signal(name: NodeJS.Signals): void
-  ended: Promise<CliResult>
-}
-
 /** Runs the built command line as its own process until it ends. Its environment contains only `env`. */
-export function runCli(args: readonly string[], options: CliOptions = {}): Promise<CliResult> {
+export function runCli(args: readonly string[], options: CliOptions = {}): Promise<Ended> {
   const { input, ...rest } = options
   const running = startProgram(
     process.execPath,
@@ -55,12 +36,13 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
 
 /**
  * Runs a command of the sources in this process, which takes some milliseconds where a process takes half a second. For
- * what belongs to the process (signals, the terminal, `--config`, relative paths, `DEBUG`) use `runCli`.
+ * what belongs to the process (signals, the terminal, modules as `--config`, `--env`, relative paths, `DEBUG`) use
+ * `runCli`.
  */
 export async function runCliHere(
   args: readonly string[],
   { env = {}, input = '' }: Pick<CliOptions, 'env' | 'input'> = {},
-): Promise<CliResult> {
+): Promise<Ended> {
   const printed = { stdout: '', stderr: '' }
   const streamOf = (name: keyof typeof printed) =>
     new Writable({
@@ -75,17 +57,8 @@ export async function runCliHere(
   return { code, ...printed }
 }
 
-/** Runs several commands, some at once, because they mostly wait. The results are in the order of the commands. */
-export async function runEachCli(
-  commands: readonly (readonly string[])[],
-  { atOnce = 3, ...options }: CliOptions & { atOnce?: number } = {},
-): Promise<CliResult[]> {
-  const limit = createLimit(atOnce)
-  return await Promise.all(commands.map((args) => limit(() => runCli(args, options))))
-}
-
 /** Starts the command line with an open input, so that a test can watch it and write to it. */
-export function startCli(args: readonly string[], options: Omit<CliOptions, 'input'> = {}): RunningCli {
+export function startCli(args: readonly string[], options: Omit<CliOptions, 'input'> = {}): RunningProcess {
   return startProgram(process.execPath, [CLI, ...args], options, 'pipe')
 }
 
@@ -93,7 +66,7 @@ export function startCli(args: readonly string[], options: Omit<CliOptions, 'inp
 export function startInTerminal(
   args: readonly string[],
   options: Omit<CliOptions, 'input'> = {},
-): RunningCli {
+): RunningProcess {
   const command = [process.execPath, CLI, ...args]
     .map((each) => `'${each.replaceAll("'", "'\\''")}'`)
     .join(' ')
@@ -116,40 +89,7 @@ function startProgram(
   const base = Object.fromEntries(
     Object.entries({ PATH, HOME, TMPDIR }).filter(([, value]) => value !== undefined),
   )
-  const child = spawn(program, args, { stdio: [stdin, 'pipe', 'pipe'], cwd, env: { ...base, ...env } })
-  let [stdout, stderr] = ['', '']
-  child.stdout?.on('data', (chunk) => {
-    stdout += chunk
-  })
-  child.stderr?.on('data', (chunk) => {
-    stderr += chunk
-  })
-  // The process has closed its input.
-  child.stdin?.on('error', () => {})
-  const ended = new Promise<CliResult>((resolve) => {
-    child.once('close', (code, signal) => resolve({ code: signal ?? code, stdout, stderr }))
-  })
-  const isAlive = () => child.exitCode === null && child.signalCode === null
-  onCleanUp(async () => {
-    if (isAlive()) child.kill('SIGKILL')
-    await ended
-  })
-  return {
-    stdout: () => stdout,
-    stderr: () => stderr,
-    async prints(text: string | RegExp, withinMs = 15_000) {
-      const isThere = () =>
-        typeof text === 'string' ? (stdout + stderr).includes(text) : text.test(stdout + stderr)
-      await until(`"${text}"`, () => isThere() || !isAlive(), withinMs).catch((error) => {
-        throw new Error(`${error.message}; printed: ${stdout}${stderr}`)
-      })
-      if (!isThere()) throw new Error(`it ended without "${text}": ${stdout}${stderr}`)
-    },
-    write: (text: string) => void child.stdin?.write(text),
-    end: (text: string) => void child.stdin?.end(text),
-    signal: (name: NodeJS.Signals) => void child.kill(name),
-    ended,
-  }
+  return startProcess(program, args, { stdin, cwd, env: { ...base, ...env } })
 }
 
 /** The settings of the tests' app as environment variables. */

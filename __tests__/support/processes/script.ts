@@ -1,17 +1,11 @@
-import { spawn } from 'node:child_process'
 import { join } from 'node:path'
-import { onCleanUp } from '../clean-up.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
-import { until } from '../until.js'
 import { EVAL_TYPESCRIPT } from './processes.js'
+import { type RunningProcess, startProcess } from './running-process.js'
 
-export interface Script {
+export interface Script extends Pick<RunningProcess, 'prints' | 'isAlive' | 'signal'> {
   /** The output so far. */
   output(): string
-  /** Resolves when it has printed this text. */
-  prints(text: string, withinMs?: number): Promise<void>
-  isAlive(): boolean
-  signal(name: NodeJS.Signals): void
   /** The exit code, or the signal that ended the process. */
   ended: Promise<number | NodeJS.Signals | null>
 }
@@ -41,35 +35,10 @@ export function runScript(
     const settings = ${JSON.stringify(settings)}
     const print = (...given) => console.log(...given)
     ;(async () => { ${code} })().catch((error) => { print('threw', error.code, error.message) })`
-  const child = spawn(process.execPath, [...EVAL_TYPESCRIPT, source], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    cwd: process.cwd(),
-  })
-  let text = ''
-  for (const stream of [child.stdout, child.stderr]) {
-    stream.on('data', (chunk) => {
-      text += chunk
-    })
-  }
-  const ended = new Promise<number | NodeJS.Signals | null>((resolve) => {
-    child.once('close', (exitCode, signal) => resolve(signal ?? exitCode))
-  })
-  const isAlive = () => child.exitCode === null && child.signalCode === null
-  onCleanUp(async () => {
-    if (isAlive()) child.kill('SIGKILL')
-    await ended
-  })
-
+  const running = startProcess(process.execPath, [...EVAL_TYPESCRIPT, source])
   return {
-    output: () => text,
-    async prints(wanted, withinMs = 40_000) {
-      await until(`"${wanted}"`, () => text.includes(wanted) || !isAlive(), withinMs).catch((error) => {
-        throw new Error(`${error.message}; printed: ${text}`)
-      })
-      if (!text.includes(wanted)) throw new Error(`it ended without "${wanted}": ${text}`)
-    },
-    isAlive,
-    signal: (name) => void child.kill(name),
-    ended,
+    ...running,
+    output: () => running.stdout() + running.stderr(),
+    ended: running.ended.then(({ code }) => code),
   }
 }

@@ -53,7 +53,7 @@ export function addRegister(program: Command, act: Act) {
       'after',
       examples(
         'register https://app.example/hooks --business b1',
-        'register https://app.example/hooks --token-kind directory \\\n      --event app_subscription/installed',
+        'register https://app.example/hooks \\\n      --token-kind directory --event app_subscription/installed',
       ),
     )
     .action(

@@ -31,8 +31,8 @@ export function addSimulate(program: Command, act: Act) {
     .addHelpText(
       'after',
       examples(
-        'simulate application/installed --to http://localhost:3000/hooks',
-        'simulate purchasable_subscription/create --business b1 \\\n      --to http://localhost:3000/hooks',
+        'simulate application/installed \\\n      --to http://localhost:3000/hooks',
+        'simulate purchasable_subscription/create \\\n      --business b1 --to http://localhost:3000/hooks',
       ),
     )
     .action(

@@ -167,6 +167,26 @@ export function Box(props: { title: string; onClose: () => void; children: Compo
   )
 }
 
+/** Facts with their names. */
+export function Facts({
+  look,
+  of,
+}: {
+  look: 'facts' | 'numbers' | 'record'
+  of: readonly (readonly [name: string, fact: ComponentChildren])[]
+}) {
+  return (
+    <dl class={look}>
+      {of.map(([name, fact]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd>{fact}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
 export function Uid({ children }: { children: string }) {
   return <code class="uid">{children}</code>
 }

@@ -1,9 +1,9 @@
 import type { Inputs } from '../shared/inputs.js'
 import type { Person } from '../shared/roles.js'
 import type { Replies } from '../shared/shapes.js'
-import type { createAttention } from './attention.js'
 import type { createBusinessCalls } from './business.js'
 import { Refusal } from './http.js'
+import type { createReplay } from './replay.js'
 import type { ConsoleMarketplace } from './rows.js'
 
 /**
@@ -13,9 +13,9 @@ import type { ConsoleMarketplace } from './rows.js'
 export function createActs(options: {
   marketplace: ConsoleMarketplace
   business: ReturnType<typeof createBusinessCalls>['business']
-  attention: ReturnType<typeof createAttention>
+  replays: ReturnType<typeof createReplay>
 }) {
-  const { marketplace, business, attention } = options
+  const { marketplace, business, replays } = options
 
   function record(
     { name, role }: Person,
@@ -59,10 +59,10 @@ export function createActs(options: {
           'reason_missing',
           'Give a reason: the journal records why several entries are replayed.',
         )
-      const { ids, which } = await attention.selected(selection)
+      const { ids, which } = await replays.selected(selection)
       const about = entryId === undefined ? `${ids.length} entries ${which}` : undefined
       await record(person, 'replay', entryId === undefined ? {} : { entryId }, about, reason)
-      return attention.replay(selection)
+      return replays.replay(selection)
     },
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {

@@ -1,20 +1,20 @@
 import { createHash } from 'node:crypto'
 import type { JournalEntry } from '../../index.js'
 import type { Person } from '../shared/roles.js'
-import type { AttentionGroup, AttentionStatus } from '../shared/shapes.js'
+import type { AttentionGroup, AttentionReply, AttentionStatus, Replies } from '../shared/shapes.js'
 import { entriesOf } from './deliveries.js'
 import { Refusal } from './http.js'
-import { type ConsoleMarketplace, rowsFor } from './rows.js'
+import { type ConsoleMarketplace, rowsFor, rowsOf } from './rows.js'
 
 /** Failed entries of the same handlers with the same error. */
-export interface Group extends AttentionGroup {
+interface Group extends AttentionGroup {
   /** Newest first. */
   ids: string[]
   businesses: Set<string>
 }
 
 /** Adds an entry to the group of its handlers and its error. */
-export function addToGroup(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
+function addToGroup(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
   const { id, kind, name, receivedAt, business_uid } = entry
   // The error is masked for operators too: values in it would put each entry into its own group.
   const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was recorded')
@@ -56,15 +56,10 @@ function withoutNumbers(error: string): string {
     .slice(0, 300)
 }
 
-/** The group without its entries. */
-export function shown(group: Group): AttentionGroup {
-  const { ids: _ids, businesses: _businesses, ...rest } = group
-  return rest
-}
-
 /** Limit of examined entries of one status, and how many are read at a time. */
 const MAX_EXAMINED = 10_000
 const PAGE = 50
+const ROWS_A_PAGE = 50
 /** All requests within this time share one result. */
 const FRESH_MS = 3_000
 
@@ -73,19 +68,13 @@ interface Found {
   isAll: boolean
 }
 
-/** The groups of dead and retrying entries, looked up again when they are a few seconds old. */
-export function createFailedGroups({
-  marketplace,
-  now,
-}: {
-  marketplace: ConsoleMarketplace
-  now: () => number
-}) {
+/** Dead and retrying entries, grouped by their handlers and the error. They are looked up again after a few seconds. */
+export function createFailedGroups(marketplace: ConsoleMarketplace) {
   let latest: { at: number; result: Promise<Found> } | undefined
 
   function look(): Promise<Found> {
-    if (latest === undefined || now() - latest.at > FRESH_MS) {
-      const fresh = { at: now(), result: lookNow() }
+    if (latest === undefined || Date.now() - latest.at > FRESH_MS) {
+      const fresh = { at: Date.now(), result: lookNow() }
       fresh.result.catch(() => {
         if (latest === fresh) latest = undefined
       })
@@ -124,6 +113,24 @@ export function createFailedGroups({
   return {
     look,
     groupOf,
+
+    async attention(): Promise<AttentionReply> {
+      const { groups, isAll } = await look()
+      const all = [...groups.values()].sort((a, b) => a.status.localeCompare(b.status) || b.count - a.count)
+      const counts = { dead: 0, retrying: 0 }
+      for (const { status, count } of all) counts[status] += count
+      return { groups: all.map(({ ids: _ids, businesses: _businesses, ...shown }) => shown), counts, isAll }
+    },
+
+    async group(
+      person: Person,
+      { key, from = 0 }: { key: string; from?: number | undefined },
+    ): Promise<Replies['group']> {
+      const { ids } = await groupOf(key)
+      const next = from + ROWS_A_PAGE < ids.length ? from + ROWS_A_PAGE : null
+      return { entries: await rowsOf(marketplace, person, ids.slice(from, from + ROWS_A_PAGE)), next }
+    },
+
     /** The next look reads the entries again. */
     forget() {
       latest = undefined

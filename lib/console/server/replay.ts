@@ -3,12 +3,12 @@ import type { Person } from '../shared/roles.js'
 import type { AttentionStatus, EntryRow, ReplayPreview, ReplaySample, Replies } from '../shared/shapes.js'
 import type { FailedGroups } from './groups.js'
 import { Refusal } from './http.js'
-import { type ConsoleMarketplace, rowsFor } from './rows.js'
+import { type ConsoleMarketplace, rowsOf } from './rows.js'
 
 /** Limit of entries that one call replays. */
 const MAX_REPLAYED = 1_000
 
-export interface Selection {
+interface Selection {
   entryId?: string | undefined
   group?: string | undefined
   status?: AttentionStatus | undefined
@@ -89,16 +89,6 @@ export function createReplay({
       return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED) }
     },
   }
-}
-
-/** The entries that still exist, as the person may see them. */
-export async function rowsOf(
-  marketplace: ConsoleMarketplace,
-  person: Person,
-  ids: readonly string[],
-): Promise<EntryRow[]> {
-  const entries = await Promise.all(ids.map((id) => marketplace.journal.get(id)))
-  return entries.filter((entry) => entry !== undefined).map(rowsFor(person).entryRow)
 }
 
 const THIS_ENTRY = 'this entry'

@@ -37,6 +37,16 @@ export function rowsFor({ role }: Person) {
   }
 }
 
+/** The entries that still exist, as the person may see them. */
+export async function rowsOf(
+  marketplace: ConsoleMarketplace,
+  person: Person,
+  ids: readonly string[],
+): Promise<EntryRow[]> {
+  const entries = await Promise.all(ids.map((id) => marketplace.journal.get(id)))
+  return entries.filter((entry) => entry !== undefined).map(rowsFor(person).entryRow)
+}
+
 /** The public methods of a marketplace that the console calls. */
 export type ConsoleMarketplace = Pick<
   Marketplace,

@@ -3,14 +3,15 @@ import type { Inputs } from '../shared/inputs.js'
 import { mayDo, type Person } from '../shared/roles.js'
 import type { Replies } from '../shared/shapes.js'
 import { createActs } from './acts.js'
-import { createAttention } from './attention.js'
 import { createBusinessCalls } from './business.js'
 import { createDeliveryCalls } from './deliveries.js'
-import { createHealthCall } from './health.js'
+import { createFailedGroups } from './groups.js'
 import { Refusal } from './http.js'
+import { createReplay } from './replay.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 
 const ROWS_A_PAGE = 50
+const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
 
 export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]> }
 
@@ -21,9 +22,9 @@ export function createService(options: {
 }): Service {
   const { marketplace, tokenFor } = options
   const { search, business, history } = createBusinessCalls(marketplace)
-  const attention = createAttention({ marketplace })
+  const failed = createFailedGroups(marketplace)
+  const replays = createReplay({ marketplace, failed })
   const deliveries = createDeliveryCalls(marketplace)
-  const health = createHealthCall(marketplace)
 
   return {
     async session(person) {
@@ -49,13 +50,21 @@ export function createService(options: {
       if (entry) return rowsFor(person).entryDetail(entry)
       throw new Refusal(404, 'entry_gone', 'No entry has this id. Its retention may have ended.')
     },
-    attention: () => attention.attention(),
-    group: (person, input) => attention.group(person, input),
+    attention: failed.attention,
+    group: failed.group,
     shapes: () => deliveries.shapes(),
     webhooks: () => deliveries.webhooks(),
     live: (person, { after }) => deliveries.live(person, after),
-    health: () => health(),
-    previewReplay: (person, input) => attention.preview(person, input),
-    ...createActs({ marketplace, business, attention }),
+    async health() {
+      const [health, readiness] = await Promise.all([marketplace.health(), marketplace.readiness()])
+      return {
+        health,
+        readiness,
+        process: { pid: process.pid, node: process.version, startedAt: STARTED_AT },
+        now: new Date().toISOString(),
+      }
+    },
+    previewReplay: replays.preview,
+    ...createActs({ marketplace, business, replays }),
   }
 }

@@ -2,9 +2,10 @@ import type {
   Decision,
   Health,
   HistoryItem,
+  JournalEntry,
   NextStep,
   Readiness,
-  Reason,
+  SubscriptionStatus,
   WebhookReport,
 } from '../../index.js'
 import type { Person } from './roles.js'
@@ -53,54 +54,34 @@ export interface BusinessReply {
   after: string | null
 }
 
-export interface SubscriptionRow {
-  subscription_uid: string
-  business_uid: string
-  purchasable_uid: string | null
-  purchase_state: string | null
-  reason: Reason
-  /** The record of the last read. Some fields are masked for support. */
-  record: Record<string, unknown> | null
-  readAt: string | null
-  requestedAt: string | null
-  refreshAt: string | null
-  failure: string | null
-  gone: string | null
-  pending: boolean
-  createdAt: string
-}
+/** A subscription as last read. Some fields of its record are masked for support. */
+export type SubscriptionRow = Omit<SubscriptionStatus, 'record'> & { record: Record<string, unknown> | null }
 
 /** An entry of the journal without its payload. */
-export interface EntryRow {
-  id: string
-  kind: string
-  name: string
-  status: string
-  business_uid: string | null
-  subscription_uid: string | null
-  attempts: number
-  error: string | null
-  receivedAt: string
-  dueAt: string | null
-  /** Of a change: `event`, `request`, `import` or `reconcile`. */
-  cause: string | null
-}
+export type EntryRow = Pick<
+  JournalEntry,
+  | 'id'
+  | 'kind'
+  | 'name'
+  | 'status'
+  | 'business_uid'
+  | 'subscription_uid'
+  | 'attempts'
+  | 'error'
+  | 'receivedAt'
+  | 'dueAt'
+  | 'cause'
+>
 
-export interface EntryDetail extends EntryRow {
-  issues: string[] | null
-  /** The payload; for support only its shape. */
-  payload: unknown
-  isMasked: boolean
-}
+/** With its payload; for support only the shape of it. */
+export type EntryDetail = EntryRow & Pick<JournalEntry, 'issues' | 'payload'> & { isMasked: boolean }
 
 export type AttentionStatus = 'dead' | 'retrying'
 
 /** Entries whose handlers failed with the same error. */
-export interface AttentionGroup {
+export interface AttentionGroup extends Pick<JournalEntry, 'kind' | 'name'> {
   key: string
   status: AttentionStatus
-  kind: string
-  name: string
   /** The error without numbers and identifiers. */
   error: string
   count: number
@@ -130,7 +111,7 @@ export interface DeliveryShape {
 export interface WebhooksReply {
   report: WebhookReport
   /** The first subscriptions for other items. */
-  otherItems: { subscription_uid: string; business_uid: string; purchasable_uid: string | null }[]
+  otherItems: Pick<SubscriptionStatus, 'subscription_uid' | 'business_uid' | 'purchasable_uid'>[]
 }
 
 export interface LiveReply {

@@ -1,7 +1,7 @@
 import type { EntryRow } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Badge, Box, Button, Json, Trouble, Uid, When } from '../parts.js'
+import { Badge, Box, Button, Facts, Json, Trouble, Uid, When } from '../parts.js'
 
 /** One journal entry, in a dialog. */
 export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
@@ -14,34 +14,7 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
           <p class="row-head">
             <Badge tone={toneOfStatus(entry.status)}>{entry.status}</Badge> <strong>{nameOf(entry)}</strong>
           </p>
-          <dl class="record">
-            <div>
-              <dt>Id</dt>
-              <dd>
-                <Uid>{entry.id}</Uid>
-              </dd>
-            </div>
-            <div>
-              <dt>Received</dt>
-              <dd>
-                <When at={entry.receivedAt} />
-              </dd>
-            </div>
-            {entry.business_uid !== null && (
-              <div>
-                <dt>Business</dt>
-                <dd>
-                  <a href={placeOf('business', entry.business_uid)} onClick={onClose}>
-                    {entry.business_uid}
-                  </a>
-                </dd>
-              </div>
-            )}
-            <div>
-              <dt>Tries</dt>
-              <dd>{entry.attempts}</dd>
-            </div>
-          </dl>
+          <Facts look="record" of={factsOf(entry, onClose)} />
           {entry.error && <p class="trouble">{entry.error}</p>}
           {entry.issues && entry.issues.length > 0 && (
             <ul class="issues">
@@ -59,6 +32,20 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
       </div>
     </Box>
   )
+}
+
+function factsOf({ id, receivedAt, business_uid, attempts }: EntryRow, onClose: () => void) {
+  const business = business_uid !== null && (
+    <a href={placeOf('business', business_uid)} onClick={onClose}>
+      {business_uid}
+    </a>
+  )
+  return [
+    ['Id', <Uid>{id}</Uid>],
+    ['Received', <When at={receivedAt} />],
+    ...(business ? [['Business', business] as const] : []),
+    ['Tries', attempts],
+  ] as const
 }
 
 export function nameOf({

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import type { BusinessReply } from '../../shared/shapes.js'
-import { Ago, Uid } from '../parts.js'
+import { Ago, Facts, Uid } from '../parts.js'
 
 /** The answer, its cause, and the next step. */
 export function Verdict({ business, children }: { business: BusinessReply; children: ComponentChildren }) {
@@ -20,20 +20,13 @@ export function Verdict({ business, children }: { business: BusinessReply; child
         <p id="next-step">{step.next}</p>
       </div>
       {children}
-      <dl class="facts">
-        <div>
-          <dt>Reason</dt>
-          <dd>
-            <code>{decision.reason}</code>
-          </dd>
-        </div>
-        <div>
-          <dt>Last confirmed</dt>
-          <dd>
-            <Ago at={decision.asOf} />
-          </dd>
-        </div>
-      </dl>
+      <Facts
+        look="facts"
+        of={[
+          ['Reason', <code>{decision.reason}</code>],
+          ['Last confirmed', <Ago at={decision.asOf} />],
+        ]}
+      />
       <details>
         <summary>Full explanation</summary>
         <p>{decision.explanation}</p>

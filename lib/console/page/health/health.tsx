@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { HealthReply } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { usePolling } from '../hooks.js'
-import { Ago, Badge, Trouble } from '../parts.js'
+import { Ago, Badge, Facts, Trouble } from '../parts.js'
 
 const EVERY_MS = 10_000
 const TONES = { ok: 'yes', degraded: 'wait', failing: 'no' } as const
@@ -70,14 +70,13 @@ function Numbers({ counts }: { counts: object }) {
   return (
     <section class="card" aria-labelledby="numbers">
       <h2 id="numbers">Numbers</h2>
-      <dl class="numbers">
-        {inOrder(counts).map(([name, value]) => (
-          <div key={name}>
-            <dt>{LABELS[name] ?? name}</dt>
-            <dd>{name.endsWith('Ms') ? spanOf(value) : String(value)}</dd>
-          </div>
-        ))}
-      </dl>
+      <Facts
+        look="numbers"
+        of={inOrder(counts).map(([name, value]) => [
+          LABELS[name] ?? name,
+          name.endsWith('Ms') ? spanOf(value) : String(value),
+        ])}
+      />
       <p class="hint">Each number is counted up to 10,000, active businesses up to 1,000.</p>
     </section>
   )
@@ -87,28 +86,15 @@ function ThisInstance({ process, now }: HealthReply) {
   return (
     <section class="card" aria-labelledby="instance">
       <h2 id="instance">This instance</h2>
-      <dl class="numbers">
-        <div>
-          <dt>Started</dt>
-          <dd>
-            <Ago at={process.startedAt} />
-          </dd>
-        </div>
-        <div>
-          <dt>Process</dt>
-          <dd>{process.pid}</dd>
-        </div>
-        <div>
-          <dt>Node</dt>
-          <dd>{process.node}</dd>
-        </div>
-        <div>
-          <dt>Checked</dt>
-          <dd>
-            <Ago at={now} />
-          </dd>
-        </div>
-      </dl>
+      <Facts
+        look="numbers"
+        of={[
+          ['Started', <Ago at={process.startedAt} />],
+          ['Process', process.pid],
+          ['Node', process.node],
+          ['Checked', <Ago at={now} />],
+        ]}
+      />
     </section>
   )
 }

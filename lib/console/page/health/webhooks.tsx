@@ -1,6 +1,6 @@
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Ago, Trouble, Uid } from '../parts.js'
+import { Ago, Facts, Trouble, Uid } from '../parts.js'
 
 /** Other items, wrong secrets, and which events arrive. */
 export function Webhooks() {
@@ -11,14 +11,10 @@ export function Webhooks() {
     <>
       <section class="card" aria-labelledby="others">
         <h2 id="others">Other items and wrong secrets</h2>
-        <dl class="numbers">
-          <div>
-            <dt>Requests with a wrong secret, to this process</dt>
-            <dd>
-              <Count of={report.secretWrong} />
-            </dd>
-          </div>
-        </dl>
+        <Facts
+          look="numbers"
+          of={[['Requests with a wrong secret, to this process', <Count of={report.secretWrong} />]]}
+        />
         {report.secretWrong.count > 0 && (
           <p class="hint">
             A wrong secret comes from an old registration, a scanner, or a guess. Such requests are not

@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { BusinessReply, SubscriptionRow } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { useAct } from '../hooks.js'
-import { Ago, Badge, Button, Trouble, Uid } from '../parts.js'
+import { Ago, Badge, Button, Facts, Trouble, Uid } from '../parts.js'
 
 /** The subscriptions of a business, as last read from the platform. */
 export function Subscriptions({
@@ -86,14 +86,13 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
       {record && (
         <details>
           <summary>Record</summary>
-          <dl class="record">
-            {Object.entries(record).map(([field, value]) => (
-              <div key={field}>
-                <dt>{field}</dt>
-                <dd>{typeof value === 'string' ? value : JSON.stringify(value)}</dd>
-              </div>
-            ))}
-          </dl>
+          <Facts
+            look="record"
+            of={Object.entries(record).map(([field, value]) => [
+              field,
+              typeof value === 'string' ? value : JSON.stringify(value),
+            ])}
+          />
         </details>
       )}
     </li>
