@@ -11,7 +11,7 @@ import { postgresStore, storeFor } from '../../../lib/store-option.js'
 import { temporaryFolder } from '../clean-up.js'
 import { type TestEngine, useEngine } from '../engines/engines.js'
 import { EVAL_TYPESCRIPT } from '../processes/processes.js'
-import type { StoreConformanceOptions } from './options.js'
+import type { StoreConformanceOptions } from './lab.js'
 import { storeConformance } from './store-conformance.js'
 
 /**
@@ -45,7 +45,7 @@ export function describeConformance({ all }: { all: boolean }) {
 
 /** The rows of docs/faults.md that each check covers. */
 export const ROWS: Record<string, string> = {
-  'accept: stores the other events of a batch with an id that is already stored': 'C9',
+  'accept: stores an event once, in one call or in several at once, and the others of its batch': 'C9',
   'accept: a NUL is stored, or refused alone: its siblings are stored and nothing blocks': 'B7, C9',
   'accept: half a surrogate pair is stored, or refused alone: its siblings are stored and nothing blocks':
     'B7, C9',
@@ -55,7 +55,7 @@ export const ROWS: Record<string, string> = {
     'C10',
   'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval':
     'D1',
-  'finishRead: a result from before a lapse never replaces a later one': 'D6',
+  'finishRead: returns false and writes nothing when another holder has the lease, or had it': 'D6',
 }
 
 /**
