@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../../lib/base/clock.js'
 import type { Hint } from '../../../lib/store/port/store.js'
-import { postgresStore, storeFor } from '../../../lib/store-option.js'
+import { postgresStore } from '../../../lib/store-option.js'
 import { onCleanUp } from '../../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../../support/engines/engines.js'
+import { openedStore, storeOf } from '../../support/engines/open-store.js'
 import { itWhereShared } from '../../support/engines/sharing.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -125,9 +125,7 @@ describe('instances on PostgreSQL', () => {
   it('G11 that are opened at once on an empty database all open, repeatedly', async () => {
     for (let round = 0; round < 10; round++) {
       const address = await engine.freshAddress()
-      const stores = Array.from({ length: 5 }, () => storeFor(address, systemClock))
-      for (const store of stores) onCleanUp(() => store.close())
-      await Promise.all(stores.map((store) => store.open()))
+      const stores = await Promise.all(Array.from({ length: 5 }, () => openedStore(address)))
       await Promise.all(stores.map((store) => store.counts()))
       await Promise.all(stores.map((store) => store.close()))
     }
@@ -141,7 +139,7 @@ describe('instances on PostgreSQL', () => {
     pool.on('error', () => {})
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
-    const store = storeFor(postgresStore(pool), systemClock)
+    const store = storeOf(postgresStore(pool))
     const listening = openMarketplace(platform, { store: storeOption(store), ...internals({ pollMs: 300 }) })
     // Another process of the same app, whose notifications the test sends.
     const { baseUrl, authUrl } = platform

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { child, DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { diskAfterPowerCut } from '../../support/machine/power-cut.js'
@@ -75,8 +75,7 @@ describe.each(DRIVERS)(
   (driver) => {
     it('are left out when the file is made sound', async () => {
       const path = join(temporaryFolder(), 'm.db')
-      const { store } = storeAt(path, driver)
-      await store.open()
+      const { store } = await openedAt(path, driver)
       for (let i = 0; i < 5; i++) await store.accept([eventOf(`before-${i}`)])
       const synced = readFileSync(`${path}-wal`)
       disk.syncsFail = true
@@ -91,8 +90,7 @@ describe.each(DRIVERS)(
       for (let i = 0; i < 5; i++) await store.accept([eventOf(`after-${i}`)])
       expect(await store.listEntries({})).toHaveLength(10)
       await store.close()
-      const again = storeAt(path, driver)
-      await again.store.open()
+      const again = await openedAt(path, driver)
       expect(await again.store.listEntries({})).toHaveLength(10)
     })
   },
@@ -180,8 +178,7 @@ describe.each(DRIVERS)('C60 a power cut after syncs that failed (%s)', (driver) 
 
 async function opened() {
   const path = join(temporaryFolder(), 'm.db')
-  const { store, engine } = storeAt(path)
-  await store.open()
+  const { store, engine } = await openedAt(path)
   return { store, engine, path }
 }
 

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite, type SqliteDriverName } from '../../../lib/sqlite/drivers.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { DRIVERS, openedAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 
 interface Paths {
@@ -87,8 +87,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
 async function storeWithBackup(driver: SqliteDriverName) {
   const folder = temporaryFolder()
   const paths = { file: join(folder, 'm.db'), backup: join(folder, 'backup.db') }
-  const { store } = storeAt(paths.file, driver)
-  await store.open()
+  const { store } = await openedAt(paths.file, driver)
   await store.accept([eventOf('s1')])
   await store.backup(paths.backup)
   await store.accept([eventOf('s2')])

@@ -11,7 +11,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { rememberPlace } from '../../../lib/sqlite/file/place.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { DRIVERS, openedAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf, notice } from '../../support/events.js'
 import { createScene, openMarketplace, type Scene } from '../../support/scene.js'
 import { until } from '../../support/until.js'
@@ -94,8 +94,7 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
     const folder = temporaryFolder()
     for (const release of ['1', '2']) mkdirSync(join(folder, release))
     symlinkSync(join(folder, '1'), join(folder, 'current'))
-    const { store } = storeAt(join(folder, 'current', 'm.db'))
-    await store.open()
+    const { store } = await openedAt(join(folder, 'current', 'm.db'))
     await store.accept([eventOf('s1')])
     rmSync(join(folder, 'current'))
     symlinkSync(join(folder, '2'), join(folder, 'current'))
@@ -116,21 +115,18 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
 describe.each(DRIVERS)('C63 the end of a process whose SQLite file was lost (%s)', (driver) => {
   it('keeps what was acknowledged when only the WAL was deleted', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const { store } = storeAt(path, driver)
-    await store.open()
+    const { store } = await openedAt(path, driver)
     await store.accept([eventOf('s1')])
     rmSync(`${path}-wal`)
     await store.close()
-    const again = storeAt(path, driver)
-    await again.store.open()
+    const again = await openedAt(path, driver)
     expect(await again.store.listEntries({})).toHaveLength(1)
   })
 
   it('makes and deletes no file of the database that has taken its place', async () => {
     const folder = temporaryFolder()
     const path = join(folder, 'm.db')
-    const { store } = storeAt(path, driver)
-    await store.open()
+    const { store } = await openedAt(path, driver)
     await store.accept([eventOf('s1')])
     for (const end of ['', '-wal']) {
       renameSync(path + end, join(folder, `old.db${end}`))

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readlinkSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -14,7 +15,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
-import { child, DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { canMount, smallDisk } from '../../support/machine/small-disk.js'
@@ -73,6 +74,18 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     const at = (name: string) => join(folder, name)
     const cases: [path: string, message: string, make: () => void, mend: () => void][] = [
       [
+        'nowhere/m.db',
+        `the folder ${at('nowhere')} does not exist: make it first`,
+        () => {},
+        () => mkdirSync(at('nowhere')),
+      ],
+      [
+        'folder.db',
+        'it is a folder: name a file in it',
+        () => mkdirSync(at('folder.db')),
+        () => rmdirSync(at('folder.db')),
+      ],
+      [
         'file/m.db',
         `${at('file')} is not a folder`,
         () => writeFileSync(at('file'), ''),
@@ -128,8 +141,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     await store.open()
     await store.accept([eventOf('s1')])
     await store.close()
-    const again = storeAt(path, driver)
-    await again.store.open()
+    const again = await openedAt(path, driver)
     expect(await again.store.counts()).toMatchObject({ subscriptions: 1 })
   })
 })
@@ -156,7 +168,7 @@ describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
 })
 
 describe('C22 a file system that', () => {
-  it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES'])(
+  it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES', 'EBADF', 'ENOTSUP', 'ENOSYS'])(
     'that answers %s when a folder is synced can still hold a store',
     async (code) => {
       disk.folderSyncFails = code
@@ -187,12 +199,10 @@ describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) =
     const real = join(elsewhere, 'm.db')
     symlinkSync(real, link)
     if (when === 'there') {
-      const first = storeAt(real, driver)
-      await first.store.open()
+      const first = await openedAt(real, driver)
       await first.store.close()
     }
-    const { store } = storeAt(link, driver)
-    await store.open()
+    const { store } = await openedAt(link, driver)
     const before = statSync(`${real}-wal`).size
     await store.accept([eventOf('s1')])
     expect(statSync(`${real}-wal`).size).toBeGreaterThan(before)

@@ -57,7 +57,7 @@ export const IDENTIFIERS: Checks = {
 
   ...Object.fromEntries(
     Object.entries(UNFIT).map(([what, unfit]): [string, Checks[string]] => [
-      `accept: ${what} is stored, or refused alone: its siblings are stored and nothing blocks`,
+      `B7, C9 accept: ${what} is stored, or refused alone: its siblings are stored and nothing blocks`,
       async (lab) => {
         const bad = unfit.map((uid, i) => eventOf(uid, { businessUid: `b${i}`, id: `bad ${i}` }))
         const [first, second, third] = ['g1', 'g2', 'g3'].map((uid) => eventOf(uid, { id: uid }))

@@ -19,15 +19,6 @@ import { claimReadsAtOnce } from './reads/leasing.js'
 
 /** Two stores over one database, as two processes have them. */
 export const SEVERAL: Checks = {
-  async 'two stores: each reads the changes of the other'(here) {
-    const there = await here.beside()
-    await here.accept([eventOf('s1', { id: 'e1', businessUid: 'b1' })])
-    await there.read('purchased')
-    has(await here.only('b1'), { state: 'purchased', pending: false })
-    await here.end([await there.leaseOne()], DONE)
-    assert.equal((await there.counts()).pending, 0)
-  },
-
   async 'two stores: twenty concurrent claims lease each subscription at most once, and leave out none'(lab) {
     await claimReadsAtOnce([lab, await lab.beside()])
   },

@@ -42,9 +42,10 @@ export interface ConformanceCheck {
  * for (const { name, run } of storeConformance({ createStore: () => createSqlStore(engine()) })) it(name, run)
  */
 export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
-  return [...ALL, ...(options.reopen ? [REOPENING] : []), ...(options.beside ? [SEVERAL] : [])]
-    .flatMap((checks) => Object.entries(checks))
-    .map(([name, check]) => ({ name, run: () => runInLab(options, check) }))
+  const groups = [...ALL, ...(options.reopen ? [REOPENING] : []), ...(options.beside ? [SEVERAL] : [])]
+  const checks = groups.flatMap((group) => Object.entries(group))
+  if (new Map(checks).size < checks.length) throw new Error('two checks have the same name')
+  return checks.map(([name, check]) => ({ name, run: () => runInLab(options, check) }))
 }
 
 const ALL = [

@@ -4,9 +4,6 @@ import { onCleanUp } from '../clean-up.js'
 
 export type Direction = 'to server' | 'to client'
 
-/** What triggers a strike: a pattern in the bytes of one write, read as Latin-1, or a function that checks them. */
-export type Match = RegExp | ((bytes: Buffer) => boolean)
-
 export interface TcpProxy {
   port: number
   /** The same address through the proxy, for `postgres://…` and `http://…`. */
@@ -22,21 +19,18 @@ export interface TcpProxy {
   halfOpen(): void
   /** Passes each write on `ms` later, one after the other. */
   delay(ms: number): void
-  trickle(bytesPerSecond: number): void
   /** Removes every fault. Bytes that a black hole held back are passed on, as TCP repeats lost ones. */
   heal(): Promise<void>
 
   /**
    * Strikes once: passes the matching bytes to the server, waits for its reply, and then resets the connection instead
-   * of passing the reply on.
+   * of passing the reply on. The pattern is for the bytes of one write, read as Latin-1.
    */
-  cutAfter(match: Match): Promise<void>
+  cutAfter(match: RegExp): Promise<void>
   /** Strikes once: resets the connection instead of passing the matching bytes to the server. */
-  cutBefore(match: Match): Promise<void>
+  cutBefore(match: RegExp): Promise<void>
   /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
-
-  close(): Promise<void>
 }
 
 interface Link {
@@ -49,7 +43,7 @@ interface Link {
 }
 
 interface Strike {
-  match: Match
+  match: RegExp
   when: 'before' | 'after'
   struck: () => void
 }
@@ -57,14 +51,12 @@ interface Strike {
 interface Weather {
   isBlackHole: boolean
   delayMs: number
-  bytesPerSecond: number
 }
 
-const FAIR: Weather = { isBlackHole: false, delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY }
+const FAIR: Weather = { isBlackHole: false, delayMs: 0 }
 
-/** A proxy to a port of this machine that fails on request. With `lives: 'file'` the caller closes it. */
-export async function startProxy(options: { to: number; lives?: 'test' | 'file' }): Promise<TcpProxy> {
-  const { to, lives = 'test' } = options
+/** A proxy to a port of this machine that fails on request. */
+export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
   const links = new Set<Link>()
   const strikes = new Set<Strike>()
   const listeners = { 'to server': new Set<Listener>(), 'to client': new Set<Listener>() }
@@ -112,7 +104,8 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
         if (strike) strikes.delete(strike)
         if (strike?.when === 'before') return strikeAt(link, strike)
         link.strikesAtReply ??= strike
-        await write(link, into, bytes)
+        // The callback also runs if the write has failed.
+        await new Promise<void>((resolve) => into.write(bytes, () => resolve()))
       }
       await passable(link)
       await new Promise<void>((resolve) => into.end(() => resolve()))
@@ -123,30 +116,13 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
     }
   }
 
-  /** Writes in one piece, or in a slice each 50 ms. */
-  async function write(link: Link, into: Socket, bytes: Buffer): Promise<void> {
-    for (let at = 0; at < bytes.length; ) {
-      const { bytesPerSecond } = weather
-      const size = Number.isFinite(bytesPerSecond) ? Math.ceil(bytesPerSecond / 20) : bytes.length
-      await passable(link)
-      // The callback also runs if the write has failed.
-      await new Promise<void>((resolve) => into.write(bytes.subarray(at, at + size), () => resolve()))
-      at += size
-      if (at < bytes.length) await Promise.race([sleep((size * 1_000) / bytesPerSecond), changed.given])
-    }
-  }
-
   /** Waits while the proxy must not pass anything on; a link that is reset stops waiting. */
   async function passable(link: Link): Promise<void> {
     while (weather.isBlackHole || link.isSilent) await changed.given
   }
 
   function strikeFor(bytes: Buffer): Strike | undefined {
-    for (const strike of strikes) {
-      const { match } = strike
-      if (typeof match === 'function' ? match(bytes) : match.test(bytes.toString('latin1'))) return strike
-    }
-    return undefined
+    return [...strikes].find(({ match }) => match.test(bytes.toString('latin1')))
   }
 
   function strikeAt(link: Link, strike: Strike) {
@@ -154,7 +130,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
     strike.struck()
   }
 
-  function strikeOn(match: Match, when: Strike['when']): Promise<void> {
+  function strikeOn(match: RegExp, when: Strike['when']): Promise<void> {
     return new Promise((resolve) => strikes.add({ match, when, struck: resolve }))
   }
 
@@ -180,7 +156,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
 
   const port = await freePort()
   await listen(port)
-  if (lives === 'test') onCleanUp(refuse)
+  onCleanUp(refuse)
 
   return {
     port,
@@ -196,7 +172,6 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       for (const link of links) link.isSilent = true
     },
     delay: (delayMs) => change({ ...weather, delayMs }),
-    trickle: (bytesPerSecond) => change({ ...weather, bytesPerSecond }),
     async heal() {
       change(FAIR)
       if (!listener.listening) await listen(port)
@@ -207,7 +182,6 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       listeners[direction].add(each)
       return () => void listeners[direction].delete(each)
     },
-    close: refuse,
   }
 }
 

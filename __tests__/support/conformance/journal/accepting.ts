@@ -54,7 +54,9 @@ export const ACCEPTING: Checks = {
     assert.equal((await lab.counts()).pending, 2)
   },
 
-  async 'accept: stores an event once, in one call or in several at once, and the others of its batch'(lab) {
+  async 'C9 accept: stores an event once, in one call or in several at once, and the others of its batch'(
+    lab,
+  ) {
     const [a, b, c] = [eventOf('s1'), eventOf('s2'), eventOf('s3')]
     await lab.accept([a, a, a])
     await Promise.all([lab.accept([b, a]), lab.accept([a]), lab.accept([a, c])])
@@ -76,7 +78,7 @@ export const ACCEPTING: Checks = {
     has(await lab.counts(), { pending: 1_000, subscriptions: 7 })
   },
 
-  async 'accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due'(
+  async 'C10 accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due'(
     lab,
   ) {
     await lab.accept([eventOf('s1'), eventOf('s1'), eventOf('s1')])

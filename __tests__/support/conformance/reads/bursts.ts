@@ -6,7 +6,7 @@ import { business, type Checks, eventOf, has, isNumber, type Lab, same } from '.
 const APART_MS = 20
 
 export const BURSTS: Checks = {
-  async 'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval'(
+  async 'D1 accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval'(
     lab,
   ) {
     await onSomeTry(lab, async (uid) => {

@@ -17,7 +17,7 @@ const changes = [changeOf('late')]
 
 /** A caller whose lease has expired, ended or was forged. */
 export const FENCING: Checks = {
-  async 'finishRead: returns false and writes nothing when another holder has the lease, or had it'(lab) {
+  async 'D6 finishRead: returns false and writes nothing when another holder has the lease, or had it'(lab) {
     await lab.request('s1', 'b1')
     const late = await lab.claim({ leaseMs: SHORT })
     const holder = await lab.next()
