@@ -1,5 +1,5 @@
 import '../support/machine/failing-disk.js'
-import { existsSync, readdirSync, statSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
@@ -38,6 +38,21 @@ describe('the opening of a WAL', () => {
     expect(descriptors()).toBe(before + 1)
     await again.close()
     expect(descriptors()).toBe(before)
+  })
+})
+
+describe('the rewriting of a WAL', () => {
+  it('C61 writes the whole file again, also at the opening', async () => {
+    const { wal, path, database } = await openedWal()
+    database.exec('create table t (x); insert into t values (zeroblob(1500000))')
+    const before = readFileSync(`${path}-wal`)
+    disk.written = 0
+    await wal.rewrite()
+    expect(disk.written).toBe(before.length)
+    const again = await openWal(path, ...UNUSED)
+    onCleanUp(() => again.close())
+    expect(disk.written).toBe(2 * before.length)
+    expect(readFileSync(`${path}-wal`).equals(before)).toBe(true)
   })
 })
 

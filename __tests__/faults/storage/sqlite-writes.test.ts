@@ -31,7 +31,7 @@ describe('a sync of the WAL', () => {
     const ended: string[] = []
     const durable = (name: string) => engine.durable().then(() => void ended.push(name))
     await commit('b')
-    const first = durable('first')
+    const first = Promise.all([durable('first'), durable('with it')])
     await commit('c')
     const others = [durable('second'), durable('third')]
     expect(disk.syncs).toBe(before + 1)
@@ -39,10 +39,10 @@ describe('a sync of the WAL', () => {
     disk.hold()
     await first
     await until('the next sync has begun', () => disk.syncs === before + 2)
-    expect(ended).toEqual(['first'])
+    expect(ended).toEqual(['first', 'with it'])
     disk.release()
     await Promise.all(others)
-    expect([ended, disk.syncs]).toEqual([['first', 'second', 'third'], before + 2])
+    expect([ended, disk.syncs]).toEqual([['first', 'with it', 'second', 'third'], before + 2])
 
     function commit(value: string) {
       return engine.write(async (trx) => {

@@ -71,24 +71,27 @@ export const LEASING: Checks = {
   async 'claimReads: a read has the urgency and the cause of its request, also after a failure; the reconcile has its own'(
     lab,
   ) {
-    await lab.accept([eventOf('s1', { businessUid: 'b1' })])
-    await lab.request('s2', 'b2')
-    const first = await lab.claim({ urgencies: [event, track, verification, reconcile] })
-    has(first, { id: 's2', urgency: track, cause: 'request' })
-    has(await lab.claim({ urgencies: [event, eventOfUnread] }), { id: 's1', urgency: eventOfUnread })
-    await lab.fail(first, 'platform_timeout', 0)
-    has(await lab.read('purchased', { nextInMs: 0, urgency: verification }), {
-      urgency: track,
-      cause: 'request',
-    })
-    const again = await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
-    has(again, { urgency: verification, cause: 'request' })
-    const last = await lab.next()
-    has(last, { urgency: reconcile, cause: 'reconcile' })
-    await lab.accept([eventOf('s2', { businessUid: 'b2' })])
-    await lab.request('s2', 'b2')
-    await lab.succeed(last, 'purchased', { urgency: reconcile })
-    has(await lab.next(), { urgency: event, cause: 'event' })
+    for (const [id, urgency, cause] of [
+      ['s1', eventOfUnread, 'event'],
+      ['s2', track, 'request'],
+    ] as const) {
+      if (cause === 'event') await lab.accept([eventOf(id)])
+      else await lab.request(id)
+      const others = ALL_URGENCIES.filter((each) => each !== urgency)
+      same(await claimOne(lab, { leaseMs: LONG, except: [], urgencies: others }), undefined)
+      const first = await lab.claim({ urgencies: [urgency] })
+      has(first, { id, urgency, cause })
+      await lab.fail(first, 'platform_timeout', 0)
+      has(await lab.read('purchased', { nextInMs: 0, urgency: verification }), { id, urgency, cause })
+      const again = await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
+      has(again, { urgency: verification, cause })
+      const last = await lab.next()
+      has(last, { urgency: reconcile, cause: 'reconcile' })
+      await lab.accept([eventOf(id)])
+      await lab.request(id)
+      await lab.succeed(last, 'purchased', { urgency: reconcile })
+      has(await lab.read('purchased'), { urgency: event, cause: 'event' })
+    }
   },
 
   async 'claimReads: takes the urgencies in the given order, and in each the longest due first'(lab) {
