@@ -12,33 +12,33 @@ interface Paths {
 }
 
 describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the app runs (%s)', (driver) => {
-  const losses: [what: string, lose: (paths: Paths) => void, message: RegExp][] = [
-    ['emptied', ({ file }) => truncateSync(file), /: it was overwritten or shortened .* restore a backup/],
-    [
-      'cut in half',
+  const losses: Record<string, [lose: (paths: Paths) => void, message: RegExp]> = {
+    emptied: [({ file }) => truncateSync(file), /: it was overwritten or shortened .* restore a backup/],
+    'cut in half': [
       ({ file }) => truncateSync(file, 4096 * Math.floor(pagesOf(file) / 2)),
       /: it was overwritten/,
     ],
-    ['left without its last page', ({ file }) => truncateSync(file, (pagesOf(file) - 1) * 4096), /: it was/],
-    [
-      'overwritten by an earlier backup',
+    'left without its last page': [({ file }) => truncateSync(file, (pagesOf(file) - 1) * 4096), /: it was/],
+    'overwritten by an earlier backup': [
       ({ file, backup }) => overwrite(file, backup),
       /: it was overwritten/,
     ],
-    ['left with an empty first page', ({ file }) => eraseFirstPage(file), /: it was overwritten/],
-    [
-      'left with an empty WAL',
+    'left with an empty first page': [({ file }) => eraseFirstPage(file), /: it was overwritten/],
+    'left with an empty WAL': [
       ({ file }) => truncateSync(`${file}-wal`),
       /m\.db-wal was overwritten or shortened .* restore a backup/,
     ],
-  ]
+  }
 
-  it.each(losses)('(%s) takes no delivery, and says so at once', async (_what, lose, message) => {
-    const { store, paths } = await storeWithBackup(driver)
-    lose(paths)
-    expect(await store.problem()).toMatch(message)
-    await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
-  })
+  it.each(Object.entries(losses))(
+    '(%s) takes no delivery, and says so at once',
+    async (_what, [lose, message]) => {
+      const { store, paths } = await storeWithBackup(driver)
+      lose(paths)
+      expect(await store.problem()).toMatch(message)
+      await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    },
+  )
 
   it('whose WAL was emptied in the middle of a commit takes no more deliveries', async () => {
     const { store, paths } = await storeWithBackup(driver)

@@ -6,10 +6,11 @@ import Database from 'libsql'
 import type { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { canTrace } from '../../support/machine/system-calls.js'
 import { until } from '../../support/until.js'
 
 /** A leap of the wall clock by 70 s is measured against a second clock, and each is rounded to a millisecond. */
@@ -91,6 +92,29 @@ describe('a sync of the WAL', () => {
     reader.exec('commit')
     await store.accept([eventOf('s4')])
   })
+})
+
+describe.each(DRIVERS)('C29 writes without a pause (%s)', (driver) => {
+  const whenTraced = canTrace() ? it : it.skip
+  whenTraced(
+    'leave the WAL short, and the thread of the event loop never waits for the disk',
+    async () => {
+      const trace = join(temporaryFolder(), 'trace')
+      const [result] = await child('write much', driver, [
+        ...['strace', '-f', '-qq', '--seccomp-bpf', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync,write'],
+      ])
+      const { longestWal, database } = result as { longestWal: number; database: number }
+      expect(database).toBeGreaterThan(30 * 1024 * 1024)
+      expect(longestWal).toBeLessThan(32 * 1024 * 1024)
+      const lines = readFileSync(trace, 'utf8').split('\n')
+      const marks = lines.flatMap((line, at) => (line.includes('"MARK"') ? [at] : []))
+      const [main] = (lines[marks[0] as number] as string).split(/\s/)
+      const syncs = lines.slice(...marks).filter((line) => /^\d+ +f(data)?sync/.test(line))
+      expect(syncs.length).toBeGreaterThan(20)
+      expect(syncs.filter((line) => line.startsWith(`${main} `))).toEqual([])
+    },
+    60_000,
+  )
 })
 
 describe('the sync of a folder', () => {

@@ -72,45 +72,39 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
   it('C20 names what is wrong with the path, and opens once it is right', async () => {
     const folder = temporaryFolder()
     const at = (name: string) => join(folder, name)
-    const cases: [path: string, message: string, make: () => void, mend: () => void][] = [
-      [
-        'nowhere/m.db',
+    const cases: Record<string, [message: string, make: () => void, mend: () => void]> = {
+      'nowhere/m.db': [
         `the folder ${at('nowhere')} does not exist: make it first`,
         () => {},
         () => mkdirSync(at('nowhere')),
       ],
-      [
-        'folder.db',
+      'folder.db': [
         'it is a folder: name a file in it',
         () => mkdirSync(at('folder.db')),
         () => rmdirSync(at('folder.db')),
       ],
-      [
-        'file/m.db',
+      'file/m.db': [
         `${at('file')} is not a folder`,
         () => writeFileSync(at('file'), ''),
         () => rmSync(at('file')),
       ],
-      [
-        'link.db',
+      'link.db': [
         `the folder ${at('later')} does not exist: make it first`,
         () => symlinkSync(at('later/m.db'), at('link.db')),
         () => mkdirSync(at('later')),
       ],
-      [
-        'circle.db',
+      'circle.db': [
         'its symbolic links lead back to it',
         () => symlinkSync(at('circle.db'), at('circle.db')),
         () => rmSync(at('circle.db')),
       ],
-      [
-        'm.db',
+      'm.db': [
         `the file ${at('m.db-lock')} beside it, which is always empty, has other content`,
         () => writeFileSync(at('m.db-lock'), 'x'.repeat(5_000)),
         () => rmSync(at('m.db-lock')),
       ],
-    ]
-    for (const [name, message, make, mend] of cases) {
+    }
+    for (const [name, [message, make, mend]] of Object.entries(cases)) {
       make()
       const { store } = storeAt(at(name), driver)
       const refusal = {
