@@ -3,7 +3,7 @@ import { existsSync, openSync, readFileSync, realpathSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
-import type { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import type { Engine } from '../../../lib/store/sql/engine.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
@@ -169,15 +169,11 @@ describe('the time of a SQLite store', () => {
     expect(await timeOf(next.engine)).toBeGreaterThanOrEqual(later)
   })
 
-  async function leaseTimeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const rows = await engine.read((db) =>
-      sql<{ now: number }>`select ${engine.leaseNow()} as now`.execute(db),
-    )
-    return Number(rows[0]?.now)
-  }
+  const timeOf = (engine: Engine) => selected(engine, engine.now())
+  const leaseTimeOf = (engine: Engine) => selected(engine, engine.leaseNow())
 
-  async function timeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const rows = await engine.read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
+  async function selected(engine: Engine, time: ReturnType<Engine['now']>): Promise<number> {
+    const rows = await engine.read((db) => sql<{ now: number }>`select ${time} as now`.execute(db))
     return Number(rows[0]?.now)
   }
 })
