@@ -50,7 +50,7 @@ const OTHERS = {
   'lib/postgres/notifications.ts': ['listener.test.ts'],
   'lib/sqlite/file/checkpoints.ts': ['checkpoints.test.ts'],
   'lib/sqlite/mutex.ts': ['mutex.test.ts'],
-  'lib/sqlite/file/wal.ts': ['wal.test.ts', 'sqlite-syncs.test.ts'],
+  'lib/sqlite/file/wal.ts': ['wal.test.ts', 'sqlite-writes.test.ts'],
   'lib/store/acceptance.ts': ['group-commit.test.ts'],
   'lib/work/handling/call-handler.ts': ['call-handler.test.ts'],
   'lib/work/leases/lease.ts': ['lease-loop.test.ts', 'lease.test.ts'],

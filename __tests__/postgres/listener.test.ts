@@ -237,31 +237,20 @@ describe('the end of a listener', () => {
     expect([server.taken(), hints]).toEqual([2, []])
   })
 
-  it('while it connects returns the connection', async () => {
-    const { clock, server, listener, hints } = listenerOn()
-    listener.start((hint) => hints.push(hint))
-    await listener.close()
-    await clock.advance(MINUTE)
-    expect([server.borrowed(), server.listens(), hints]).toEqual([0, 0, []])
-  })
-
-  it('while it fails to connect ends the tries', async () => {
-    const { clock, server, listener, hints } = listenerOn()
-    server.isDown = true
-    listener.start((hint) => hints.push(hint))
-    await listener.close()
-    await clock.advance(MINUTE)
-    expect(server.taken()).toBe(1)
-  })
-
-  it('while its probe is under way begins nothing new', async () => {
+  it.each([
+    ['while it connects returns the connection', {}, 0],
+    ['while it fails to connect ends the tries', { isDown: true }, 0],
+    ['while its probe is under way begins nothing new', { isPooler: true }, 1],
+  ])('%s', async (_what, state, listens) => {
     const { clock, server, listener, hints, warnings } = listenerOn()
-    server.isPooler = true
+    Object.assign(server, state)
     listener.start((hint) => hints.push(hint))
-    await clock.advance(SECOND)
+    if (listens > 0) await clock.advance(SECOND)
     await listener.close()
+    const taken = server.taken()
     await clock.advance(MINUTE)
-    expect([server.borrowed(), server.listens(), hints, warnings]).toEqual([0, 1, [], []])
+    expect([server.borrowed(), server.listens(), server.taken()]).toEqual([0, listens, taken])
+    expect([hints, warnings]).toEqual([[], []])
   })
 
   it('during a pause ends the tries', async () => {

@@ -1,16 +1,14 @@
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
-import { newId } from '../../lib/base/ids.js'
-import { type Hint, type ReadClaim, type Store, subscriptionKey } from '../../lib/store/port/store.js'
+import type { Hint } from '../../lib/store/port/store.js'
 import { sql } from '../../lib/store/sql/sql.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
-import { onCleanUp } from '../support/clean-up.js'
-import { claimOne } from '../support/conformance/lab.js'
+import { postgresStore } from '../../lib/store-option.js'
+import { business, changeOf, claimed, shows } from '../support/conformance/lab.js'
 import { engine, heedWarnings, listeners } from '../support/engines/one-postgres.js'
+import { openedStore } from '../support/engines/open-store.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { createTransactionPooler } from '../support/engines/transaction-pooler.js'
 import { eventOf } from '../support/events.js'
-import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { createScene, openMarketplace } from '../support/scene.js'
 import { until } from '../support/until.js'
 
 describe('a process that was frozen in the middle of a transaction', () => {
@@ -34,7 +32,7 @@ describe('two instances', () => {
     const address = await engine.freshAddress()
     const { platform, marketplace: here } = await createScene({ store: address })
     const there = openMarketplace(platform, { store: address, worker: false })
-    const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('both let it in', async () => (await here.isEntitled('b1')) && there.isEntitled('b1'))
     await listeners(2, address)
     const laterMs: number[] = []
@@ -58,11 +56,7 @@ describe('two instances', () => {
 
   it('notify each other of every decision and its business, even without a delivery', async () => {
     const address = await engine.freshAddress()
-    const [here, there] = [storeFor(address, systemClock), storeFor(address, systemClock)] as const
-    for (const store of [here, there]) {
-      onCleanUp(() => store.close())
-      await store.open()
-    }
+    const [here, there] = [await openedStore(address), await openedStore(address)]
     const received: Hint[] = []
     there.subscribe((hint) => void received.push(hint))
     await listeners(2, address)
@@ -72,50 +66,23 @@ describe('two instances', () => {
       )
     // On a busy machine a listener may connect anew in between, and then announces that anything may have changed.
     for (let i = 0; i < 5; i++) {
-      const business = `business ${i} % ü`
-      await here.accept([eventOf(`s${i}`, business)])
-      const claimed = await claim(here)
+      const businessUid = `business ${i} % ü`
+      await here.accept([eventOf(`s${i}`, businessUid)])
+      const claim = await claimed(here)
       await until('earlier notifications have passed', async () => {
-        await here.requestRefresh({ kind: 'business', businessUid: 'nobody', install: null })
+        await here.requestRefresh(business('nobody'))
         return named('requested', 'nobody').length > 0
       })
       received.length = 0
-      await finish(here, claimed, 'purchased')
+      await here.finishRead(claim, shows(claim, 'purchased', { changes: [changeOf(`c${i}`)] }))
       await until('the decision arrives', () => received.some(({ kind }) => kind === 'decided'), 2_000)
-      const found = named('decided', business)
+      const found = named('decided', businessUid)
       if (found.length === 0) continue
-      expect(found).toContainEqual({ kind: 'decided', businessUid: business, superseded: true })
+      expect(found).toContainEqual({ kind: 'decided', businessUid, superseded: true })
       return
     }
     throw new Error('no decision arrived with its business')
   })
-
-  async function claim(store: Store): Promise<ReadClaim> {
-    const claimed = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [0, 1] })
-    if (!claimed) throw new Error('nothing is due')
-    return claimed
-  }
-
-  function finish(store: Store, claimed: ReadClaim, state: string) {
-    const { subscriptionUid: uid, businessUid: business_uid } = claimed.subscription
-    const record = { uid, business_uid, purchasable_uid: 'p', purchase_state: state }
-    return store.finishRead(claimed, {
-      found: { record, state, gone: null },
-      settled: true,
-      failure: null,
-      progress: null,
-      nextInMs: 600_000,
-      changes: [
-        {
-          id: newId(Date.now()),
-          key: subscriptionKey(uid),
-          businessUid: business_uid,
-          cause: claimed.cause,
-          payload: '{}',
-        },
-      ],
-    })
-  }
 })
 
 describe('behind a pooler in transaction mode', () => {
@@ -126,7 +93,7 @@ describe('behind a pooler in transaction mode', () => {
     const asked = openMarketplace(platform, { store: behindPooler(address), worker: false })
     const handled: unknown[] = []
     marketplace.onPurchaseChange((change) => void handled.push(change.to))
-    const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the buyer has access', () => marketplace.isEntitled('b1'))
     platform.paymentIssue(uid)
     await until('both changes are handled', () => handled.length === 2)

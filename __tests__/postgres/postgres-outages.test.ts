@@ -2,17 +2,16 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../lib/base/clock.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { useEngine } from '../support/engines/engines.js'
+import { engine, terminateAll } from '../support/engines/one-postgres.js'
+import { openedStore } from '../support/engines/open-store.js'
 import { startProxy } from '../support/engines/tcp-proxy.js'
 import { notice } from '../support/events.js'
 import { internals } from '../support/internals.js'
-import { createScene, OUR_ITEM } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
+import { buy } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
-
-const engine = useEngine('PostgreSQL')
 
 /** ReadyForQuery, and BackendKeyData up to the process number. */
 const READY = Buffer.from([0x5a, 0, 0, 0, 5, 0x49])
@@ -33,19 +32,14 @@ describe('deliveries while the database fails', () => {
       const { platform, marketplace } = scene
       const handled = new Set<unknown>()
       marketplace.onPurchaseChange((change) => void handled.add(change.business_uid))
-      const { uid } = platform.purchase({
-        business_uid: 'b0',
-        purchasable_uid: OUR_ITEM,
-        payment: 'succeeded',
-      })
-      await until('the marketplace works', () => marketplace.isEntitled('b0'))
+      const { uid } = await buy(platform, marketplace, 'b0')
 
       const acknowledged: string[] = []
       let isOver = false
       const senders = Array.from({ length: 4 }, async (_, sender) => {
         for (let i = 0; !isOver; i++) {
           const business_uid = `b${sender}-${i}`
-          const { uid } = platform.purchase({ business_uid, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+          const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
           const { status, id } = await scene.deliver(notice(business_uid, uid))
           expect([200, 503]).toContain(status)
           if (status === 200) acknowledged.push(id)
@@ -86,8 +80,7 @@ describe('a network that drops every packet to the database', () => {
   it('costs deliveries a 503 in time, changes no known answer, and needs no restart afterwards', async () => {
     const { scene, proxy } = await wired({ ...internals({ acceptTimeoutMs: 800 }) })
     const { platform, marketplace, deliver } = scene
-    const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    const { uid } = await buy(platform, marketplace, 'b1')
 
     proxy.blackHole()
     const begun = Date.now()
@@ -117,8 +110,7 @@ describe('a network that drops every packet to the database', () => {
 
   it('does not prevent closing', async () => {
     const { scene, proxy } = await wired()
-    scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
+    await buy(scene.platform, scene.marketplace, 'b1')
     proxy.blackHole()
     const late = scene.deliver(notice('b1', 's1'))
     const begun = Date.now()
@@ -134,9 +126,7 @@ describe('a connection that the server ends in its first packet', () => {
     const address = await startTyingProxy(await engine.freshAddress())
     const pool = new pg.Pool({ connectionString: address, max: 3 })
     onCleanUp(() => pool.end())
-    const store = storeFor(whose === 'our own pool' ? address : postgresStore(pool), systemClock)
-    onCleanUp(() => store.close())
-    await store.open()
+    const store = await openedStore(whose === 'our own pool' ? address : postgresStore(pool))
     expect(await store.counts()).toMatchObject({ pending: 0 })
   })
 })
@@ -144,12 +134,8 @@ describe('a connection that the server ends in its first packet', () => {
 describe('a network that silently drops all connections', () => {
   it('costs one call, not one for each connection', async () => {
     const proxy = await startProxy({ to: engine.server().port })
-    const store = storeFor(
-      postgresStore({ connectionString: proxy.through(await engine.freshAddress()), maxConnections: 4 }),
-      systemClock,
-    )
-    onCleanUp(() => store.close())
-    await store.open()
+    const connectionString = proxy.through(await engine.freshAddress())
+    const store = await openedStore(postgresStore({ connectionString, maxConnections: 4 }))
     const all = () => Promise.allSettled([store.counts(), store.counts(), store.counts()])
     expect((await all()).map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'fulfilled'])
     expect(proxy.connections()).toBeGreaterThanOrEqual(3)
@@ -163,14 +149,6 @@ async function wired(options: Parameters<typeof createScene>[0] = {}) {
   const address = await engine.freshAddress()
   const proxy = await startProxy({ to: engine.server().port })
   return { proxy, scene: await createScene({ ...options, store: proxy.through(address) }) }
-}
-
-function terminateAll(address: string) {
-  return engine
-    .server()
-    .sql('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
-      new URL(address).pathname.slice(1),
-    ])
 }
 
 /** The server ends the first connection through this proxy as soon as it is open. The client learns of both at once. */

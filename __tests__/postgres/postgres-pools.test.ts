@@ -1,12 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../lib/base/clock.js'
 import { postgresStore } from '../../lib/index.js'
 import type { PostgresClient } from '../../lib/postgres/connection.js'
 import type { Store } from '../../lib/store/port/store.js'
-import { storeFor } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { engine } from '../support/engines/one-postgres.js'
+import { openedStore, storeOf } from '../support/engines/open-store.js'
 import { createTransactionPooler } from '../support/engines/transaction-pooler.js'
 import { eventOf } from '../support/events.js'
 
@@ -90,20 +89,14 @@ describe('statements on PostgreSQL', () => {
 
 describe('K32 a pooler in transaction mode that loses prepared statements', () => {
   it('works with preparedStatements: false', async () => {
-    const address = await engine.freshAddress()
-    const store = storeFor(
-      postgresStore({ pool: createTransactionPooler(address), preparedStatements: false }),
-      systemClock,
-    )
-    onCleanUp(() => store.close())
-    await store.open()
+    const pool = createTransactionPooler(await engine.freshAddress())
+    const store = await openedStore(postgresStore({ pool, preparedStatements: false }))
     for (let i = 0; i < 10; i++) await acceptAtOnce(store, 3)
     expect(await storedIn(store)).toBe(30)
   })
 
   it('is refused without that option, with the next step', async () => {
-    const store = storeFor(postgresStore(createTransactionPooler(await engine.freshAddress())), systemClock)
-    onCleanUp(() => store.close())
+    const store = storeOf(postgresStore(createTransactionPooler(await engine.freshAddress())))
     const failing = async () => {
       await store.open()
       for (let i = 0; i < 10; i++) await store.accept([eventOf(`s${i}`)])
@@ -138,7 +131,7 @@ async function opened(config: { pipeline?: boolean }) {
     on: (event, listener) => client.on(event, listener),
     off: (event, listener) => client.off(event, listener),
   })
-  const store = storeFor(
+  const store = await openedStore(
     postgresStore({
       on: (event, listener) => pool.on(event, listener),
       off: (event, listener) => pool.off(event, listener),
@@ -149,10 +142,7 @@ async function opened(config: { pipeline?: boolean }) {
       },
       options: { max: 1 },
     }),
-    systemClock,
   )
-  onCleanUp(() => store.close())
-  await store.open()
   return { store, pool, sent }
 }
 

@@ -1,23 +1,25 @@
 import { describe, expect, it } from '@jest/globals'
-import pg from 'pg'
-import { DAY, systemClock } from '../../lib/base/clock.js'
-import type { NewEvent, RefreshRequest, Store } from '../../lib/store/port/store.js'
-import { storeFor } from '../../lib/store-option.js'
-import { onCleanUp } from '../support/clean-up.js'
+import type pg from 'pg'
+import { DAY } from '../../lib/base/clock.js'
+import type { NewEvent, Store } from '../../lib/store/port/store.js'
 import {
-  claimOne,
+  business,
+  claimed,
   DONE,
   EVERY_TOPIC,
   ending,
   finish,
   handling,
+  ifKnown,
   leasedEntries,
+  leasedEntry,
+  named,
 } from '../support/conformance/lab.js'
-import { useEngine } from '../support/engines/engines.js'
+import { connectedTo, engine, sqlAt } from '../support/engines/one-postgres.js'
+import { openedStore } from '../support/engines/open-store.js'
 import { eventOf } from '../support/events.js'
 import { until } from '../support/until.js'
 
-const engine = useEngine('PostgreSQL')
 const KEEP = { eventsMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
 
 describe('the sweeper, which waits for a row that another connection has locked,', () => {
@@ -30,12 +32,10 @@ describe('the sweeper, which waits for a row that another connection has locked,
       await sql(`update subscriptions set refresh_at = null, failure = 'platform_refused',
       requested_at = ${Date.now() - 31 * DAY}`)
       await inTurn(address, `select from subscriptions where subscription_uid = 's1'`, [
-        () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.requestRefresh(marked('s1'))),
+        () => (how === 'accept' ? store.accept([eventOf('s1')]) : store.requestRefresh(named('s1', 'b1'))),
         () => sweeping.prune(KEEP),
       ])
-      expect(await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })).toMatchObject({
-        id: 's1',
-      })
+      expect(await claimed(store)).toMatchObject({ id: 's1' })
     },
   )
 
@@ -73,10 +73,8 @@ describe('deliveries to several instances', () => {
     const { stores, sql } = await open()
     const businesses = ['b1', 'b2', 'b3', 'b4']
     // The uids have small and capital letters, which a collation sorts differently than bytes.
-    const uids = businesses.flatMap((business) =>
-      ['z', 'M', 'a'].map((letter) => [`${letter}-${business}`, business] as const),
-    )
-    await stores[0].accept(uids.map(([uid, business]) => eventOf(uid, business)))
+    const uids = businesses.flatMap((of) => ['z', 'M', 'a'].map((letter) => [`${letter}-${of}`, of] as const))
+    await stores[0].accept(uids.map((uid) => eventOf(...uid)))
     const deadlocks = async () =>
       Number(
         (await sql(`select deadlocks from pg_stat_database where datname = current_database()`))[0]
@@ -88,10 +86,10 @@ describe('deliveries to several instances', () => {
         const order = [...uids.slice(at), ...uids.slice(0, at)]
         // In turn: subscriptions of both kinds, of one kind, and a business beside them.
         const known = round % 3 === 0 || i === 1 ? order.slice(0, 5) : []
-        const named = order.slice(5)
+        const added = order.slice(5)
         return [
-          ...known.map(([uid, business]) => knownEventOf(uid, business)),
-          ...named.map(([uid, business]) => eventOf(uid, business)),
+          ...known.map((uid) => knownEventOf(...uid)),
+          ...added.map((uid) => eventOf(...uid)),
           ...(round % 3 === 1 ? [installOf(businesses[(round + i) % 4] as string)] : []),
         ]
       })
@@ -160,25 +158,18 @@ it('G21 an entry that is accepted while the last one before it is finished keeps
   await handling(store, EVERY_TOPIC)
   const first = eventOf('s1')
   await store.accept([first])
-  const [last] = await leasedEntries(store)
-  if (!last) throw new Error('nothing was handed out')
-  const accepting = new pg.Client({ connectionString: address })
-  onCleanUp(() => accepting.end())
-  await accepting.connect()
-  await accepting.query(`set search_path = marketplace_webhooks`)
+  const last = await leasedEntry(store)
+  const accepting = await connectedTo(address)
   await accepting.query('begin')
   await accepting.query(`update lanes set due_at = due_at`)
   await accepting.query(`insert into journal
     (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at)
     select 'second', kind, name, topic, key, business_uid, subscription_uid, payload, 'pending', 0, received_at
     from journal`)
-  const { key, leaseToken, id, attempt } = last
-  const finished = store.finishLanes([
-    { id: key, leaseToken, results: [{ id, attempt, result: DONE }], keepLease: false },
-  ])
+  const finished = store.finishLanes([ending(last, DONE)])
   await waiters(accepting, 1)
   await accepting.query('commit')
-  expect(await finished).toEqual([key])
+  expect(await finished).toEqual([last.key])
   expect((await leasedEntries(store)).map((each) => each.id)).toEqual(['second'])
 }, 30_000)
 
@@ -188,10 +179,7 @@ describe('G22 an event whose receiver checked the handlers just before one was a
     const [receiver, worker] = stores
     const [event, later] = [eventOf('s1'), eventOf('s1')]
     // The receiver has found no handler. Before it commits, it waits for the row of the subscription.
-    const holder = new pg.Client({ connectionString: address })
-    onCleanUp(() => holder.end())
-    await holder.connect()
-    await holder.query(`set search_path = marketplace_webhooks`)
+    const holder = await connectedTo(address)
     await holder.query('begin')
     await holder.query('lock table journal in share mode')
     const accepted = receiver.accept([event])
@@ -210,18 +198,10 @@ describe('G22 an event whose receiver checked the handlers just before one was a
 
 async function open() {
   const address = await engine.freshAddress()
-  const stores = [storeOf(address), storeOf(address)] as [Store, Store]
-  for (const store of stores) await store.open()
-  const database = address.split('/').at(-1) as string
-  const sql = <Columns = Record<string, unknown>>(text: string) =>
-    engine.server().sql<Columns>(`set search_path = marketplace_webhooks; ${text}`, undefined, database)
+  const stores: [Store, Store] = [await openedStore(address), await openedStore(address)]
+  const sql = <Row = Record<string, unknown>>(text: string) =>
+    sqlAt<Row>(address, `set search_path = marketplace_webhooks; ${text}`)
   return { address, stores, sql }
-}
-
-function storeOf(address: string): Store {
-  const store = storeFor(address, systemClock)
-  onCleanUp(() => store.close())
-  return store
 }
 
 /**
@@ -229,10 +209,7 @@ function storeOf(address: string): Store {
  * order.
  */
 async function inTurn(address: string, row: string, calls: (() => Promise<unknown>)[]) {
-  const holder = new pg.Client({ connectionString: address })
-  onCleanUp(() => holder.end())
-  await holder.connect()
-  await holder.query(`set search_path = marketplace_webhooks`)
+  const holder = await connectedTo(address)
   await holder.query(`begin`)
   await holder.query(`${row} for update`)
   const begun: Promise<unknown>[] = []
@@ -255,14 +232,10 @@ async function waiters(client: pg.Client, count: number) {
   })
 }
 
-function marked(subscriptionUid: string): RefreshRequest {
-  return { kind: 'subscription', subscriptionUid, businessUid: 'b1', purchasableUid: null }
-}
-
 function knownEventOf(subscriptionUid: string, businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), refresh: { kind: 'known', subscriptionUid, businessUid } }
+  return { ...eventOf('none', businessUid), refresh: ifKnown(subscriptionUid, businessUid) }
 }
 
 function installOf(businessUid: string): NewEvent {
-  return { ...eventOf('none', businessUid), refresh: { kind: 'business', businessUid, install: null } }
+  return { ...eventOf('none', businessUid), refresh: business(businessUid) }
 }

@@ -1,28 +1,26 @@
 import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { engine, heedWarnings } from '../support/engines/one-postgres.js'
+import { databaseOf, engine, heedWarnings } from '../support/engines/one-postgres.js'
+import { openedStore, storeOf } from '../support/engines/open-store.js'
 import { POSTGRES_PASSWORD } from '../support/engines/postgres-installation.js'
 import { freePort } from '../support/engines/tcp-proxy.js'
 import { eventOf, notice } from '../support/events.js'
-import { createScene, OUR_ITEM } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
+import { buy } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 describe('a role that did not create the tables', () => {
   it('K23 gets the missing SQL in the error, and works after that SQL was run, without a restart', async () => {
-    const { address, database, sql } = await withRole('app')
-    const early = storeFor(address, systemClock)
-    onCleanUp(() => early.close())
+    const { address, sql, createTables } = await withRole('app')
+    const early = storeOf(address)
     const error = await early.open().catch((reason) => reason)
     expect(error).toMatchObject({ code: 'store_unavailable' })
     expect(error.message).toMatch(/the role app may not create the missing tables.*authorization "app"/s)
     expect(error.message).toContain(grantsFor(address))
 
-    const owner = storeFor(engine.server().url(database), systemClock)
-    await owner.open()
-    await owner.close()
+    await createTables()
     const refused = await early.open().catch((reason) => reason)
     expect(refused).toMatchObject({ code: 'store_unavailable' })
     expect(refused.message).toMatch(/the role app has no rights on its tables/)
@@ -31,8 +29,7 @@ describe('a role that did not create the tables', () => {
 
     await sql(grants)
     const { platform, marketplace } = await createScene({ store: address })
-    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    await buy(platform, marketplace, 'b1')
     await early.open()
     expect(await early.counts()).toMatchObject({ subscriptions: 1 })
     expect((await marketplace.health()).status).toBe('ok')
@@ -41,12 +38,9 @@ describe('a role that did not create the tables', () => {
   it.each(['usage on schema marketplace_webhooks', 'update on marketplace_webhooks.journal'])(
     'K23 gets the SQL even if only %s is missing',
     async (right) => {
-      const { address, database, sql } = await withRole('app')
-      const owner = storeFor(engine.server().url(database), systemClock)
-      await owner.open()
-      await owner.close()
-      const store = storeFor(address, systemClock)
-      onCleanUp(() => store.close())
+      const { address, sql, createTables } = await withRole('app')
+      await createTables()
+      const store = storeOf(address)
       await sql(grantsFor(address))
       await sql(`revoke ${right} from app`)
       await expect(store.open()).rejects.toMatchObject({
@@ -59,12 +53,9 @@ describe('a role that did not create the tables', () => {
   )
 
   it('K23 gets it also when a right is revoked while it runs', async () => {
-    const { address, database, sql } = await withRole('app')
-    const owner = storeFor(engine.server().url(database), systemClock)
-    await owner.open()
-    await owner.close()
-    const store = storeFor(address, systemClock)
-    onCleanUp(() => store.close())
+    const { address, sql, createTables } = await withRole('app')
+    await createTables()
+    const store = storeOf(address)
     await sql(grantsFor(address))
     await store.open()
     await sql('revoke insert on marketplace_webhooks.journal from app')
@@ -85,21 +76,25 @@ describe('a role that did not create the tables', () => {
   it('may create its own schema if it may create schemas in the database', async () => {
     const { address, sql } = await withRole('tenant')
     await sql('create schema marketplace_webhooks authorization tenant')
-    const store = storeFor(address, systemClock)
-    onCleanUp(() => store.close())
+    const store = storeOf(address)
     await store.open()
     expect(await store.counts()).toMatchObject({ subscriptions: 0 })
   })
 
   async function withRole(name: string) {
     const own = await engine.freshAddress()
-    const database = new URL(own).pathname.slice(1)
+    const database = databaseOf(own)
     const server = engine.server()
     await server.sql(`create role ${name} login password '${POSTGRES_PASSWORD}'`)
     onCleanUp(() => server.sql(`drop owned by ${name}; drop role ${name}`, [], database))
     const address = new URL(own)
     address.username = name
-    return { address: address.href, database, sql: (text: string) => server.sql(text, [], database) }
+    return {
+      address: address.href,
+      sql: (text: string) => server.sql(text, [], database),
+      /** Another role opens the database first, so it owns the tables. */
+      createTables: async () => (await openedStore(own)).close(),
+    }
   }
 })
 
@@ -153,7 +148,7 @@ describe('a database that cannot be used', () => {
       async () => (await deliver(notice('b1', 's1'))).status === 200,
       10_000,
     )
-    platform.purchase({ business_uid: 'b2', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
     await until('the marketplace works', () => marketplace.isEntitled('b2'), 10_000)
   })
 

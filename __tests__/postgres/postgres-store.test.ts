@@ -1,29 +1,16 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../lib/base/clock.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { engine, listeners } from '../support/engines/one-postgres.js'
+import { engine, listeners, sqlAt, terminateAll } from '../support/engines/one-postgres.js'
+import { openedStore } from '../support/engines/open-store.js'
 import { eventOf } from '../support/events.js'
 import { internals } from '../support/internals.js'
-import { createScene, OUR_ITEM } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
+import { buy } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 describe('a marketplace on PostgreSQL', () => {
-  it('admits a buyer and denies a former one', async () => {
-    const scene = await createScene({ store: await engine.freshAddress() })
-    const changes: unknown[] = []
-    scene.marketplace.onPurchaseChange(
-      (change) => void changes.push([change.from, change.to, change.entitled]),
-    )
-    await scene.platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => scene.marketplace.isEntitled('b1'))
-    await until('the change is handled', () => changes.length === 1)
-    expect(changes).toEqual([[null, 'purchased', true]])
-    expect((await scene.marketplace.health()).status).toBe('ok')
-    expect((await scene.marketplace.journal.list()).length).toBeGreaterThan(1)
-  })
-
   it('stores what PostgreSQL cannot: NUL and lone surrogates in a state and in the error of a handler', async () => {
     const { platform, marketplace } = await createScene({
       store: await engine.freshAddress(),
@@ -41,7 +28,7 @@ describe('a marketplace on PostgreSQL', () => {
     marketplace.onPurchaseChange(() => {
       throw new Error(`odd \0 text \ud800`)
     })
-    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     const entry = await until('the change is dead', async () => {
       const [dead] = await marketplace.journal.list({ status: 'dead' })
       return dead
@@ -59,25 +46,22 @@ describe('a marketplace on PostgreSQL', () => {
 describe('a schema that the app names', () => {
   it('contains all tables, and the other schema stays unchanged', async () => {
     const address = await engine.freshAddress()
-    const database = new URL(address).pathname.slice(1)
-    const stores = ['billing', 'Other_1'].map((schema) =>
-      storeFor(postgresStore({ connectionString: address, schema }), systemClock),
-    )
-    for (const store of stores) {
-      onCleanUp(() => store.close())
-      await store.open()
-    }
-    await stores[0]?.accept([eventOf('s1')])
-    expect(await stores[0]?.counts()).toMatchObject({ subscriptions: 1 })
-    expect(await stores[0]?.listEntries({})).toHaveLength(1)
-    expect(await stores[1]?.counts()).toMatchObject({ subscriptions: 0 })
-    expect(await stores[1]?.listEntries({})).toEqual([])
-    const rows = await engine.server().sql<{ schema: string; tables: string }>(
+    const storeIn = (schema: string) => openedStore(postgresStore({ connectionString: address, schema }))
+    const [billing, other] = [await storeIn('billing'), await storeIn('Other_1')]
+    await billing.accept([eventOf('s1')])
+    expect([await billing.counts(), await other.counts()]).toMatchObject([
+      { subscriptions: 1 },
+      { subscriptions: 0 },
+    ])
+    expect([await billing.listEntries({}), await other.listEntries({})]).toMatchObject([
+      [{ kind: 'event' }],
+      [],
+    ])
+    const rows = await sqlAt<{ schema: string; tables: string }>(
+      address,
       `select table_schema as schema, string_agg(table_name, ',' order by table_name) as tables
         from information_schema.tables where table_schema not in ('information_schema', 'pg_catalog')
         group by 1 order by 1`,
-      [],
-      database,
     )
     expect(rows.map(({ schema }) => schema)).toEqual(['Other_1', 'billing'])
     for (const { tables } of rows) expect(tables).toContain('journal')
@@ -96,8 +80,7 @@ describe('a pool that the app passes', () => {
     const pool = new pg.Pool({ connectionString: address, max: 4 })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
-    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    await buy(platform, marketplace, 'b1')
     await listeners(1, address)
 
     // Without a listener of the app, the next line would end the process.
@@ -129,8 +112,7 @@ describe('a pool that the app passes', () => {
     const pool = new pg.Pool({ connectionString, max: 4, types: types as never })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
-    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => marketplace.isEntitled('b1'))
+    await buy(platform, marketplace, 'b1')
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
   })
 
@@ -138,15 +120,6 @@ describe('a pool that the app passes', () => {
     const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
-    platform.purchase({ business_uid: 'b1', purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await until('the buyer has access', () => marketplace.isEntitled('b1'), 10_000)
+    await buy(platform, marketplace, 'b1')
   })
 })
-
-function terminateAll(address: string) {
-  return engine
-    .server()
-    .sql('select pg_terminate_backend(pid) from pg_stat_activity where datname = $1', [
-      new URL(address).pathname.slice(1),
-    ])
-}

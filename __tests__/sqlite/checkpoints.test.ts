@@ -40,11 +40,9 @@ describe('the checkpoints of a SQLite store', () => {
   })
 
   it('first copy the WAL beside the writers, then copy the rest and restart it in a turn without writers', async () => {
-    const { commit, clock, statements, grow, mutex } = checkpoints()
+    const { begin, clock, statements, mutex } = checkpoints()
     const unlock = await mutex.lock()
-    grow()
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toEqual([PASSIVE])
     unlock()
     await clock.rest()
@@ -53,11 +51,9 @@ describe('the checkpoints of a SQLite store', () => {
   })
 
   it('run only the second step if others must not write during a checkpoint', async () => {
-    const { commit, clock, statements, grow, mutex } = checkpoints({ mayOverlap: false })
+    const { begin, clock, statements, mutex } = checkpoints({ mayOverlap: false })
     const unlock = await mutex.lock()
-    grow()
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toEqual([])
     unlock()
     await clock.rest()
@@ -66,12 +62,10 @@ describe('the checkpoints of a SQLite store', () => {
 
   it('hold the turn until the restart has ended', async () => {
     const restart = gate()
-    const { commit, clock, grow, mutex } = checkpoints({
+    const { begin, clock, mutex } = checkpoints({
       run: (statement) => (statement === BEGIN_WAL ? restart.opened : undefined),
     })
-    grow()
-    commit(16)
-    await clock.rest()
+    await begin()
     let isWriting = false
     const writing = mutex.lock().then((unlock) => {
       isWriting = true
@@ -85,55 +79,48 @@ describe('the checkpoints of a SQLite store', () => {
 
   it('never run two at once, and can run again afterwards', async () => {
     const first = gate()
-    const { commit, clock, statements, grow } = checkpoints({ run: () => first.opened })
+    const { begin, commit, clock, statements, grow } = checkpoints({ run: () => first.opened })
     grow()
     commit(64)
     await clock.rest()
     expect(statements).toEqual([PASSIVE])
     first.open()
     await clock.rest()
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toHaveLength(6)
   })
 
   it('pass the connection on when one fails, report it, and pause for five seconds', async () => {
     let isFull = true
-    const { commit, clock, statements, grow, mutex, noThread, failures } = checkpoints({
+    const { begin, clock, statements, mutex, noThread, failures } = checkpoints({
       mayOverlap: false,
       async run() {
         if (isFull) throw new Error('the disk is full')
       },
     })
-    grow()
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toEqual([PASSIVE])
     ;(await mutex.lock())()
     isFull = false
     await clock.advance(5 * SECOND - 1)
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toEqual([PASSIVE])
     await clock.advance(1)
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(statements).toEqual([PASSIVE, PASSIVE, BEGIN_WAL])
     expect([noThread(), failures]).toEqual([0, [new Error('the disk is full')]])
   })
 
   it('are left to SQLite when no thread can run', async () => {
-    const { commit, clock, grow, noThread } = checkpoints({
+    const { begin, noThread } = checkpoints({
       run: () => Promise.reject(new NoThread('no thread')),
     })
-    grow()
-    commit(16)
-    await clock.rest()
+    await begin()
     expect(noThread()).toBe(1)
   })
 })
 
-/** `grow` makes the WAL long enough for a checkpoint. The statements for the thread are noted. */
+/** `grow` makes the WAL long enough for a checkpoint, which `begin` also begins. The statements for the thread are noted. */
 function checkpoints({
   mayOverlap = true,
   run = () => undefined,
@@ -164,6 +151,9 @@ function checkpoints({
     onFailure: (error) => void failures.push(error),
     clock: clock.forProcess(),
   })
+  function commit(times: number) {
+    for (let i = 0; i < times; i++) afterCommit()
+  }
   return {
     clock,
     mutex,
@@ -174,8 +164,12 @@ function checkpoints({
     grow() {
       isLong = true
     },
-    commit(times: number) {
-      for (let i = 0; i < times; i++) afterCommit()
+    commit,
+    /** Lets a checkpoint of a long WAL begin. */
+    async begin() {
+      isLong = true
+      commit(16)
+      await clock.rest()
     },
   }
 }

@@ -18,22 +18,6 @@ describe('C26 the shared commit of deliveries', () => {
     expect(batches.map(({ length }) => length)).toEqual([300, 300, 100])
   })
 
-  it('contains what came in the same turn of the event loop, and what came during the commit before', async () => {
-    const hold = gate()
-    const { submit, batches } = committer({ before: () => hold.opened })
-    const submitted = [1, 2].map((kib) => submit({ kib }))
-    for (const kib of [3, 4, 5]) {
-      await new Promise((resolve) => setImmediate(resolve))
-      submitted.push(submit({ kib }))
-    }
-    hold.open()
-    await Promise.all(submitted)
-    expect(batches).toEqual([
-      [1, 2],
-      [3, 4, 5],
-    ])
-  })
-
   it('refuses items at once when more than 64 MiB wait, and accepts them when there is room again', async () => {
     const hold = gate()
     const { submit, batches } = committer({ before: () => hold.opened })

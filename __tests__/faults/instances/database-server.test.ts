@@ -1,9 +1,8 @@
 import { createServer, type Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../../lib/base/clock.js'
-import { storeFor } from '../../../lib/store-option.js'
 import { onCleanUp } from '../../support/clean-up.js'
+import { storeOf } from '../../support/engines/open-store.js'
 import { CERTIFICATE, KEY } from '../../support/processes/certificate.js'
 
 describe('K31 a server that pg cannot read', () => {
@@ -13,8 +12,7 @@ describe('K31 a server that pg cannot read', () => {
     ['sends half a message', '', message('T', [0, 9])],
   ])('ends the connection, and not the process, when it %s', async (_what, query, answer) => {
     const port = await serverThatAnswers(answer)
-    const store = storeFor(`postgres://a:b@127.0.0.1:${port}/x${query}`, systemClock)
-    onCleanUp(() => store.close())
+    const store = storeOf(`postgres://a:b@127.0.0.1:${port}/x${query}`)
     const error = await store.open().catch((reason) => reason)
     expect(error).toMatchObject({ code: 'store_unavailable' })
     expect(error.message).toMatch(/^Cannot use the PostgreSQL database: /)

@@ -1,10 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../../lib/base/clock.js'
 import type { Hint } from '../../../lib/store/port/store.js'
-import { postgresStore, storeFor } from '../../../lib/store-option.js'
+import { postgresStore } from '../../../lib/store-option.js'
 import { onCleanUp } from '../../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../../support/engines/engines.js'
+import { engine, listeners } from '../../support/engines/one-postgres.js'
+import { openedStore, storeOf } from '../../support/engines/open-store.js'
 import { itWhereShared } from '../../support/engines/sharing.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -16,7 +17,7 @@ import { createScene, deliver, openMarketplace, startPlatform } from '../../supp
 import { until } from '../../support/until.js'
 
 describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
-  const engine = useEngine(engineName)
+  const own = engineName === 'SQLite' ? useEngine(engineName) : engine
   const itShared = itWhereShared(engineName)
 
   itShared(
@@ -70,7 +71,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
   itShared(
     'G11 make one migration when five open an empty database at once',
     async () => {
-      const address = await engine.freshAddress()
+      const address = await own.freshAddress()
       const platform = await startPlatform()
       const receivers = Array.from({ length: 5 }, () =>
         loadReceiver(childSettings(platform, address, { works: false })),
@@ -112,7 +113,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
 
   /** A migrated database, and a platform. */
   async function lab() {
-    const address = await engine.freshAddress()
+    const address = await own.freshAddress()
     const platform = await startPlatform()
     const opened = await openStoreWithSql(address)
     return { address, platform, ...opened }
@@ -120,14 +121,10 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
 })
 
 describe('instances on PostgreSQL', () => {
-  const engine = useEngine('PostgreSQL')
-
   it('G11 that are opened at once on an empty database all open, repeatedly', async () => {
     for (let round = 0; round < 10; round++) {
       const address = await engine.freshAddress()
-      const stores = Array.from({ length: 5 }, () => storeFor(address, systemClock))
-      for (const store of stores) onCleanUp(() => store.close())
-      await Promise.all(stores.map((store) => store.open()))
+      const stores = await Promise.all(Array.from({ length: 5 }, () => openedStore(address)))
       await Promise.all(stores.map((store) => store.counts()))
       await Promise.all(stores.map((store) => store.close()))
     }
@@ -141,7 +138,7 @@ describe('instances on PostgreSQL', () => {
     pool.on('error', () => {})
     onCleanUp(() => pool.end())
     const platform = await startPlatform()
-    const store = storeFor(postgresStore(pool), systemClock)
+    const store = storeOf(postgresStore(pool))
     const listening = openMarketplace(platform, { store: storeOption(store), ...internals({ pollMs: 300 }) })
     // Another process of the same app, whose notifications the test sends.
     const { baseUrl, authUrl } = platform
@@ -167,14 +164,7 @@ describe('instances on PostgreSQL', () => {
     await until('another connection listens', () => listens > 0, 15_000 - (Date.now() - begun))
 
     // It also receives a notification, which a poll alone would not show.
-    await until('its new connection listens', async () => {
-      const rows = await engine
-        .server()
-        .sql(
-          `select 1 from pg_stat_activity where query like '%pg_listening_channels%' or query like 'listen %'`,
-        )
-      return rows.length >= 2
-    })
+    await listeners(2, address)
     platform.confirmPayment(uid)
     const received: Hint[] = []
     store.subscribe((hint) => void received.push(hint))

@@ -1,17 +1,13 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { systemClock } from '../../../lib/base/clock.js'
-import { createPostgresEngine } from '../../../lib/postgres/engine.js'
-import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { ownerOf } from '../../../lib/store/ownership.js'
-import type { Store } from '../../../lib/store/port/store.js'
-import { createSqlStore } from '../../../lib/store/sql-store.js'
-import { onCleanUp } from '../../support/clean-up.js'
-import { claimOne } from '../../support/conformance/lab.js'
+import { known } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { storeOf } from '../../support/engines/open-store.js'
 import { itWhereShared } from '../../support/engines/sharing.js'
+import { notice } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../../support/scene.js'
+import { createScene, deliver, openMarketplace, serve, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 const OURS = { clientId: 'our-app', baseUrl: 'https://platform.test/v1', adopt: false }
@@ -33,7 +29,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     expect(error.message).toMatch(/other-app at http:\/\/127\.0\.0\.1:\d+\..*of its own.*adoptStore: true/)
     // The two stores are independent.
     const target = other.webhooks.targetUrl(`${await serve(express().use('/hooks', other.router))}/hooks`)
-    expect((await deliver(target, notice('made-up'))).status).toBe(503)
+    expect((await deliver(target, notice('b1', 'made-up'))).status).toBe(503)
     expect(await other.isEntitled('b1')).toBe(false)
     expect(await other.health()).toMatchObject({
       status: 'failing',
@@ -103,7 +99,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       for (let round = 0; round < 5; round++) {
         const address = await engine.freshAddress()
         const apps = ['one', 'two'].map((clientId) => ownerOf({ ...OURS, clientId }))
-        const stores = apps.map(() => storeAt(address))
+        const stores = apps.map(() => storeOf(address))
         const opened = await Promise.allSettled(stores.map((store, i) => store.open(apps[i])))
         expect(opened.filter(({ status }) => status === 'fulfilled')).toHaveLength(1)
         expect(opened.find(({ status }) => status === 'rejected')).toMatchObject({
@@ -120,13 +116,15 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     async () => {
       const address = await engine.freshAddress()
       const { clock, jump } = jumpingClock()
-      const [before, after] = [storeAt(address, clock), storeAt(address)]
+      const [before, after] = [storeOf(address, clock), storeOf(address)]
       await before.open(ownerOf(OURS))
-      await settle(before)
+      await known(before, 's1', 'purchased', 'b1')
       await after.open(ownerOf({ ...OURS, clientId: 'new-app', adopt: true }))
       jump(1_001)
       await expect(before.subscriptionsOf('b1')).rejects.toMatchObject({ code: 'store_of_another_app' })
-      await expect(settle(before)).rejects.toMatchObject({ code: 'store_of_another_app' })
+      await expect(known(before, 's1', 'purchased', 'b1')).rejects.toMatchObject({
+        code: 'store_of_another_app',
+      })
       expect(await before.problem()).toMatch(/another app/)
       const topics = { topics: ['change'], rescueMs: 0, retireMs: 60_000 }
       const calls: (() => Promise<unknown>)[] = [
@@ -153,46 +151,4 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     expect(ownerOf({ ...OURS, baseUrl: 'https://platform.test/v2/' }).fingerprint).toBe(one.fingerprint)
     expect(ownerOf({ ...OURS, baseUrl: 'https://other.test/v1' }).fingerprint).not.toBe(one.fingerprint)
   })
-
-  function storeAt(address: string, clock = systemClock): Store {
-    const plain = address.startsWith('sqlite:')
-      ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
-      : createPostgresEngine({
-          connection: address,
-          schema: 'marketplace_webhooks',
-          maxConnections: 5,
-          clock,
-        })
-    const store = createSqlStore(plain, clock)
-    onCleanUp(() => store.close())
-    return store
-  }
-
-  /** Reads one subscription, as a worker does. */
-  async function settle(store: Store) {
-    await store.requestRefresh({
-      kind: 'subscription',
-      subscriptionUid: 's1',
-      businessUid: 'b1',
-      purchasableUid: null,
-    })
-    const claim = await claimOne(store, { leaseMs: 60_000, except: [], urgencies: [1, 2] })
-    if (!claim) throw new Error('nothing is due')
-    await store.finishRead(claim, {
-      found: {
-        record: { uid: 's1', business_uid: 'b1', purchase_state: 'purchased' } as never,
-        state: 'purchased',
-        gone: null,
-      },
-      settled: true,
-      failure: null,
-      progress: null,
-      nextInMs: 600_000,
-    })
-  }
 })
-
-function notice(subscription_uid: string) {
-  const data = { business_id: 'b1', purchasable_uid: OUR_ITEM, subscription_uid }
-  return { entity_name: 'purchasable_subscription', event_type: 'created', data }
-}

@@ -16,7 +16,8 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
   const itShared = itWhereShared(engineName)
 
   it('G2 of a killed process is taken over within its lease and 15 s', async () => {
-    const { address, platform } = await lab()
+    const address = await engine.freshAddress()
+    const platform = await startPlatform()
     const holder = loadReceiver(childSettings(platform, address, { handler: 'never returns' }))
     await holder.begin()
     const next = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
@@ -52,7 +53,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
   itShared(
     'G3 of a process that was frozen past its lease is lost to it: it changes no row when it resumes',
     async () => {
-      const { address, platform, sql } = await labWithSql()
+      const { address, platform, sql } = await lab()
       const frozen = loadReceiver(
         childSettings(platform, address, { handler: 'never returns', reportsFinishes: true }),
       )
@@ -107,12 +108,9 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     40_000,
   )
 
+  /** A migrated database, and a platform. */
   async function lab() {
-    return { address: await engine.freshAddress(), platform: await startPlatform() }
-  }
-
-  async function labWithSql() {
-    const { address, platform } = await lab()
-    return { address, platform, ...(await openStoreWithSql(address)) }
+    const address = await engine.freshAddress()
+    return { address, platform: await startPlatform(), ...(await openStoreWithSql(address)) }
   }
 })

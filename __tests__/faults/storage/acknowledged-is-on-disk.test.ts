@@ -1,111 +1,16 @@
 import '../../support/machine/failing-disk.js'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
-import type { Decision } from '../../../lib/index.js'
-import type { Simulator } from '../../../lib/testing/index.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { notice } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { canTrace, readTrace, type SystemCall, traced } from '../../support/machine/system-calls.js'
-import type { ChildSettings } from '../../support/receiving/receiver-child.js'
-import { loadReceiver, type ReceiverProcess } from '../../support/receiving/receiver-process.js'
+import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
 import { createScene, deliver, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 afterEach(() => {
   disk.syncsFail = false
-})
-
-describe.each(ENGINE_NAMES)('C1, C2, C3 a receiver on %s that is killed at any moment', (engineName) => {
-  const engine = useEngine(engineName)
-  const ROUNDS = 5
-  const BUSINESSES = Array.from({ length: 12 }, (_, i) => `business-${i}`)
-
-  it('has every acknowledged delivery in its journal, and finishes its pending work after a restart', async () => {
-    const platform = await startPlatform()
-    const settings = settingsFor(platform, await engine.freshAddress())
-    const uids = BUSINESSES.map((business_uid) => platform.purchase({ business_uid, payment: 'failed' }).uid)
-    platform.faults.add({ on: 'read', kind: 'slow', ms: [0, 40] })
-    platform.faults.add({ on: 'read', kind: 'status', status: 500, probability: 0.2 })
-    const acknowledged = new Set<string>()
-    // The platform has changed, but the delivery of that change was not acknowledged, so the sender repeats it.
-    const unsure = new Set<number>(uids.keys())
-    let receiver = loadReceiver(settings)
-
-    for (let round = 1; round <= ROUNDS; round++) {
-      await receiver.begin()
-      expect(await missingIn(receiver, acknowledged)).toEqual([])
-      const next = loadReceiver(settings)
-      // The last process cannot read the subscriptions of its deliveries.
-      if (round === ROUNDS) platform.faults.add({ on: 'read', kind: 'status', status: 500 })
-      await sendUntilKilled(receiver, round)
-      receiver = next
-    }
-    expect(acknowledged.size).toBeGreaterThan(ROUNDS)
-
-    platform.faults.clear()
-    await receiver.begin()
-    expect(await missingIn(receiver, acknowledged)).toEqual([])
-    const decisions = await until('every requested read is done', () => settledDecisions(receiver), 15_000)
-    const sure = [...uids.keys()].filter((i) => !unsure.has(i))
-    expect(sure.length).toBeGreaterThanOrEqual(BUSINESSES.length - 1)
-    expect(sure.map((i) => [BUSINESSES[i], decisions[i]?.entitled])).toEqual(
-      sure.map((i) => [
-        BUSINESSES[i],
-        platform.subscription(uids[i] as string)?.purchase_state === 'purchased',
-      ]),
-    )
-
-    /**
-     * Eight senders at once, and one in the last round. They send until a random number of replies has come, drawn anew
-     * for each round.
-     */
-    async function sendUntilKilled(target: ReceiverProcess, round: number) {
-      const count = round === ROUNDS ? 1 : 8
-      const enough = (round === ROUNDS ? BUSINESSES.length : 1) + Math.floor(Math.random() * 25)
-      let replies = 0
-
-      async function send(i: number): Promise<boolean> {
-        const uid = uids[i] as string
-        unsure.add(i)
-        const reply = await deliver(target.target(), notice(BUSINESSES[i] as string, uid)).catch(
-          () => undefined,
-        )
-        if (!reply) return false
-        expect(reply.status).toBe(200)
-        acknowledged.add(reply.id)
-        unsure.delete(i)
-        // The kill comes during a turn of the event loop, or some microseconds into the next one.
-        if (++replies === enough) {
-          if (round % 2) target.signal('SIGKILL')
-          else setImmediate(() => target.signal('SIGKILL'))
-        }
-        return true
-      }
-
-      async function sendAll(sender: number) {
-        // Each sender has its own businesses, so that no later delivery can replace an earlier one.
-        const own = [...uids.keys()].filter((i) => i % count === sender)
-        for (const i of own) if (unsure.has(i) && !(await send(i))) return
-        for (let n = round; ; n++) {
-          const i = own[n % own.length] as number
-          const uid = uids[i] as string
-          if (platform.subscription(uid)?.purchase_state === 'purchased') platform.paymentIssue(uid)
-          else platform.confirmPayment(uid)
-          if (!(await send(i))) return
-        }
-      }
-      await Promise.all(Array.from({ length: count }, (_, sender) => sendAll(sender)))
-      expect(await target.ended).toMatchObject({ signal: 'SIGKILL' })
-    }
-
-    async function settledDecisions(of: ReceiverProcess) {
-      const all = await of.get<Decision[]>(`/decisions?of=${BUSINESSES}`)
-      const isSettled = all.every((each) => each.subscriptions.every(({ pending }) => !pending))
-      return isSettled && all
-    }
-  }, 60_000)
 })
 
 const tracing = canTrace()
@@ -120,7 +25,7 @@ describe('C4 a reply that acknowledges', () => {
   it(title, async () => {
     const platform = await startPlatform()
     const folder = temporaryFolder()
-    const settings = { ...settingsFor(platform, `sqlite:${join(folder, 'm.db')}`), works: false }
+    const settings = childSettings(platform, `sqlite:${join(folder, 'm.db')}`, { works: false })
     const file = join(folder, 'trace')
     const receiver = loadReceiver(settings, traced(file))
     await receiver.begin()
@@ -191,16 +96,6 @@ describe('C6 while the disk cannot be synced', () => {
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
   })
 })
-
-function settingsFor({ baseUrl, authUrl }: Simulator, store: string): ChildSettings {
-  return { store, baseUrl, authUrl, works: true, handler: 'returns', closeTimeoutMs: 500, leaseMs: 1_000 }
-}
-
-async function missingIn(receiver: ReceiverProcess, acknowledged: ReadonlySet<string>): Promise<string[]> {
-  const entries = await receiver.get<{ id: string }[]>('/journal')
-  const kept = new Set(entries.map(({ id }) => id))
-  return [...acknowledged].filter((id) => !kept.has(id))
-}
 
 /**
  * The write that ends the transaction which wrote `id` into the WAL. A frame has a header of 24 bytes and a page. In

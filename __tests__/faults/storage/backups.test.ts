@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { DRIVERS, openedAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { until } from '../../support/until.js'
@@ -24,9 +24,7 @@ describe.each(DRIVERS)('C64 a backup that takes long (%s)', (driver) => {
     await until('the backup is done', isDone)
     // No format of WAL mode: a reader needs no other file.
     expect([...readFileSync(target).subarray(18, 20)]).toEqual([1, 1])
-    const copy = storeAt(target, driver)
-    await copy.store.open()
-    expect(await copy.store.listEntries({ limit: 100 })).toHaveLength(20)
+    expect(await countIn(target)).toBe(20)
     await store.accept([eventOf('last')])
     expect(await store.listEntries({ limit: 100 })).toHaveLength(69)
   })
@@ -38,9 +36,7 @@ describe.each(DRIVERS)('C64 a backup that takes long (%s)', (driver) => {
     await closing
     expect(await backup).toMatchObject({ code: 'closed' })
     expect(filesOf(folder)).toEqual([])
-    const again = storeAt(join(folder, 'm.db'), driver)
-    await again.store.open()
-    expect(await again.store.listEntries({ limit: 100 })).toHaveLength(20)
+    expect(await countIn(join(folder, 'm.db'))).toBe(20)
   })
 
   it('is ended by a sync that fails, so that the file can be made sound', async () => {
@@ -65,20 +61,17 @@ describe.each(DRIVERS)('C64 a backup that takes long (%s)', (driver) => {
     disk.releaseReads()
     expect(await backup).toBe('done')
     await second
-    const sizes = await Promise.all(
-      [target, join(folder, 'second.db')].map(async (path) => {
-        const copy = storeAt(path, driver)
-        await copy.store.open()
-        return (await copy.store.listEntries({ limit: 100 })).length
-      }),
-    )
-    expect(sizes).toEqual([20, 21])
+    expect([await countIn(target), await countIn(join(folder, 'second.db'))]).toEqual([20, 21])
   })
+
+  async function countIn(path: string) {
+    const { store } = await openedAt(path, driver)
+    return (await store.listEntries({ limit: 100 })).length
+  }
 
   async function halfwayInABackup() {
     const folder = temporaryFolder()
-    const { store } = storeAt(join(folder, 'm.db'), driver)
-    await store.open()
+    const { store } = await openedAt(join(folder, 'm.db'), driver)
     for (let i = 0; i < 20; i++) await store.accept([eventOf(`s${i}`)])
     const target = join(folder, 'backup.db')
     disk.readsWait = true

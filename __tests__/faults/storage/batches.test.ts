@@ -9,7 +9,7 @@ import { eventOf, notice } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { canTrace } from '../../support/machine/system-calls.js'
-import { loadReceiver } from '../../support/receiving/receiver-process.js'
+import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../../support/scene.js'
 import { OUR_ITEM } from '../../support/settings.js'
 import { until } from '../../support/until.js'
@@ -32,14 +32,7 @@ describe('C8 while a sync of the disk is slow', () => {
   it.each(lasts)('such as %s ms, the event loop pauses for less than 50 ms', async (ms, deliveries) => {
     const platform = await startPlatform()
     const receiver = loadReceiver(
-      {
-        store: `sqlite:${join(temporaryFolder(), 'm.db')}`,
-        baseUrl: platform.baseUrl,
-        authUrl: platform.authUrl,
-        works: false,
-        handler: 'returns',
-        closeTimeoutMs: 500,
-      },
+      childSettings(platform, `sqlite:${join(temporaryFolder(), 'm.db')}`, { works: false }),
       [
         // Calls are counted per thread. The first ones, which opening makes, are not delayed.
         ...['env', 'UV_THREADPOOL_SIZE=1'],
@@ -79,17 +72,6 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(replies.map(({ status }) => status)).toEqual(bodies.map((_, i) => (i === 7 ? 503 : 200)))
     const kept = (await marketplace.journal.list()).map(({ id }) => id).sort()
     expect(kept).toEqual(replies.flatMap(({ status, id }) => (status === 200 ? [id] : [])).sort())
-  })
-
-  it('C10 that names a subscription twice stores both events and requests two refreshes', async () => {
-    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
-    const { marketplace, deliver } = await createScene({ store: storeOption(store), worker: false })
-    const twice = [notice('b1', 's1'), notice('b1', 's1')]
-    const replies = await Promise.all([deliver(twice), deliver(notice('b1', 's1')), deliver(twice)])
-    expect(replies.map(({ status }) => status)).toEqual([200, 200, 200])
-    expect(await marketplace.journal.list()).toHaveLength(5)
-    const rows = await sql<{ generation: number }>('select generation from subscriptions')
-    expect(rows.map(({ generation }) => Number(generation))).toEqual([5])
   })
 
   it('C12 that waits for a stalled database is limited, and what exceeds the limit is refused at once', async () => {

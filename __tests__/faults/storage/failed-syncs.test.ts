@@ -3,16 +3,20 @@ import { closeSync, ftruncateSync, openSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
+import { MINUTE } from '../../../lib/base/clock.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { child, DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { EVERY_TOPIC, handling } from '../../support/conformance/lab.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
+import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { diskAfterPowerCut } from '../../support/machine/power-cut.js'
 import { canTrace, readTrace } from '../../support/machine/system-calls.js'
 import { until } from '../../support/until.js'
 
 const REFUSED = { code: 'store_unavailable', message: expect.stringContaining('sync') }
+const ALONE = { leaseMs: MINUTE, topics: EVERY_TOPIC, exceptKeys: [] }
 
 afterEach(() => {
   disk.syncsFail = false
@@ -75,8 +79,7 @@ describe.each(DRIVERS)(
   (driver) => {
     it('are left out when the file is made sound', async () => {
       const path = join(temporaryFolder(), 'm.db')
-      const { store } = storeAt(path, driver)
-      await store.open()
+      const { store } = await openedAt(path, driver)
       for (let i = 0; i < 5; i++) await store.accept([eventOf(`before-${i}`)])
       const synced = readFileSync(`${path}-wal`)
       disk.syncsFail = true
@@ -91,8 +94,7 @@ describe.each(DRIVERS)(
       for (let i = 0; i < 5; i++) await store.accept([eventOf(`after-${i}`)])
       expect(await store.listEntries({})).toHaveLength(10)
       await store.close()
-      const again = storeAt(path, driver)
-      await again.store.open()
+      const again = await openedAt(path, driver)
       expect(await again.store.listEntries({})).toHaveLength(10)
     })
   },
@@ -178,10 +180,33 @@ describe.each(DRIVERS)('C60 a power cut after syncs that failed (%s)', (driver) 
   }
 })
 
+it('C95 a claim whose sync fails is returned: no handler was called, so nothing becomes suspect and nothing counts', async () => {
+  const { clock, jump } = jumpingClock()
+  const { store } = await openedAt(join(temporaryFolder(), 'm.db'), undefined, clock)
+  await handling(store, EVERY_TOPIC)
+  await store.accept([eventOf('s1')])
+  disk.syncsFail = true
+  for (let i = 0; i < 6; i++)
+    await expect(store.claimLanes({ ...ALONE, limit: 10, entryLimit: 10 })).rejects.toMatchObject(REFUSED)
+  disk.syncsFail = false
+  const [lane] = await store.claimLanes({ ...ALONE, limit: 10, entryLimit: 10 })
+  expect(lane).toMatchObject({ lapses: 0, entries: [{ attempt: 1 }] })
+  jump(2 * MINUTE)
+  expect(await store.dueSuspect({ ...ALONE, kinds: ['lane'] })).toBe('lane')
+
+  // Now the lease of a process that ended has run out.
+  disk.syncsFail = true
+  for (let i = 0; i < 6; i++) {
+    await expect(store.claimSuspectLane(ALONE)).rejects.toMatchObject(REFUSED)
+    jump(2 * MINUTE)
+  }
+  disk.syncsFail = false
+  expect(await store.claimSuspectLane(ALONE)).toMatchObject({ lapses: 0, entries: [{ attempt: 1 }] })
+})
+
 async function opened() {
   const path = join(temporaryFolder(), 'm.db')
-  const { store, engine } = storeAt(path)
-  await store.open()
+  const { store, engine } = await openedAt(path)
   return { store, engine, path }
 }
 

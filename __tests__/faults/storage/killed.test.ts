@@ -1,11 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
-import { sampleDelivery } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../../support/engines/engines.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
+import { notice } from '../../support/events.js'
 import type { DeathPoint } from '../../support/receiving/receiver-child.js'
-import { loadReceiver } from '../../support/receiving/receiver-process.js'
+import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
 import { deliver, openMarketplace, startPlatform } from '../../support/scene.js'
-import { OUR_ITEM } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
 /** The row, and the point at which a process ends during a commit. */
@@ -35,15 +34,9 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     const address = await engine.freshAddress()
     const proxy = engineName === 'PostgreSQL' ? await startProxy({ to: engine.server().port }) : undefined
     const dies = at === 'when COMMIT is sent' ? undefined : { at, after: 5 }
-    const receiver = loadReceiver({
-      store: proxy?.through(address) ?? address,
-      baseUrl: platform.baseUrl,
-      authUrl: platform.authUrl,
-      works: false,
-      handler: 'returns',
-      closeTimeoutMs: 500,
-      ...(dies && { dies }),
-    })
+    const receiver = loadReceiver(
+      childSettings(platform, proxy?.through(address) ?? address, { works: false, ...(dies && { dies }) }),
+    )
     await receiver.begin()
     // The receiver has opened the database.
     await receiver.get('/journal')
@@ -86,11 +79,3 @@ describe.each(ENGINE_NAMES)('a receiver on %s that is killed', (engineName) => {
     )
   })
 })
-
-function notice(business_id: string, subscription_uid: string) {
-  return sampleDelivery('purchasable_subscription/create', {
-    business_id,
-    subscription_uid,
-    purchasable_uid: OUR_ITEM,
-  })
-}

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { findSqlite, type SqliteDriverName } from '../../../lib/sqlite/drivers.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { DRIVERS, openedAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 
 interface Paths {
@@ -12,33 +12,33 @@ interface Paths {
 }
 
 describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the app runs (%s)', (driver) => {
-  const losses: [what: string, lose: (paths: Paths) => void, message: RegExp][] = [
-    ['emptied', ({ file }) => truncateSync(file), /: it was overwritten or shortened .* restore a backup/],
-    [
-      'cut in half',
+  const losses: Record<string, [lose: (paths: Paths) => void, message: RegExp]> = {
+    emptied: [({ file }) => truncateSync(file), /: it was overwritten or shortened .* restore a backup/],
+    'cut in half': [
       ({ file }) => truncateSync(file, 4096 * Math.floor(pagesOf(file) / 2)),
       /: it was overwritten/,
     ],
-    ['left without its last page', ({ file }) => truncateSync(file, (pagesOf(file) - 1) * 4096), /: it was/],
-    [
-      'overwritten by an earlier backup',
+    'left without its last page': [({ file }) => truncateSync(file, (pagesOf(file) - 1) * 4096), /: it was/],
+    'overwritten by an earlier backup': [
       ({ file, backup }) => overwrite(file, backup),
       /: it was overwritten/,
     ],
-    ['left with an empty first page', ({ file }) => eraseFirstPage(file), /: it was overwritten/],
-    [
-      'left with an empty WAL',
+    'left with an empty first page': [({ file }) => eraseFirstPage(file), /: it was overwritten/],
+    'left with an empty WAL': [
       ({ file }) => truncateSync(`${file}-wal`),
       /m\.db-wal was overwritten or shortened .* restore a backup/,
     ],
-  ]
+  }
 
-  it.each(losses)('(%s) takes no delivery, and says so at once', async (_what, lose, message) => {
-    const { store, paths } = await storeWithBackup(driver)
-    lose(paths)
-    expect(await store.problem()).toMatch(message)
-    await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
-  })
+  it.each(Object.entries(losses))(
+    '(%s) takes no delivery, and says so at once',
+    async (_what, [lose, message]) => {
+      const { store, paths } = await storeWithBackup(driver)
+      lose(paths)
+      expect(await store.problem()).toMatch(message)
+      await expect(store.accept([eventOf('late')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    },
+  )
 
   it('whose WAL was emptied in the middle of a commit takes no more deliveries', async () => {
     const { store, paths } = await storeWithBackup(driver)
@@ -87,8 +87,7 @@ describe.each(DRIVERS)('C63 a SQLite file that is overwritten in place while the
 async function storeWithBackup(driver: SqliteDriverName) {
   const folder = temporaryFolder()
   const paths = { file: join(folder, 'm.db'), backup: join(folder, 'backup.db') }
-  const { store } = storeAt(paths.file, driver)
-  await store.open()
+  const { store } = await openedAt(paths.file, driver)
   await store.accept([eventOf('s1')])
   await store.backup(paths.backup)
   await store.accept([eventOf('s2')])

@@ -11,66 +11,54 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { rememberPlace } from '../../../lib/sqlite/file/place.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { DRIVERS, openedAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf, notice } from '../../support/events.js'
 import { createScene, openMarketplace, type Scene } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 describe('C63 a SQLite file that is lost while the app runs', () => {
-  const losses: [what: string, lose: (folder: string) => void, message: RegExp][] = [
-    ['removed with all files beside it', (folder) => rmSync(folder, { recursive: true }), /it was removed/],
-    ['removed', (folder) => rmSync(join(folder, 'm.db')), /it was removed .* Put the same file back/],
-    [
-      'renamed',
-      (folder) => renameSync(join(folder, 'm.db'), join(folder, 'n.db')),
-      /it was removed or moved/,
-    ],
-    [
-      'moved with its folder',
+  const losses: Record<string, [lose: (folder: string) => void, message: RegExp]> = {
+    'removed with all files beside it': [(folder) => rmSync(folder, { recursive: true }), /it was removed/],
+    removed: [(folder) => rmSync(join(folder, 'm.db')), /it was removed .* Put the same file back/],
+    renamed: [(folder) => moveIn(folder, 'm.db', 'n.db'), /it was removed or moved/],
+    'moved with its folder': [
       (folder) => renameSync(folder, `${folder}-away`),
       /it was removed or moved away/,
     ],
-    [
-      'replaced by a copy',
-      (folder) => {
-        copyFileSync(join(folder, 'm.db'), join(folder, 'copy'))
-        renameSync(join(folder, 'copy'), join(folder, 'm.db'))
-      },
-      /it was replaced .* Restart this process/,
-    ],
-    [
-      'left without its WAL',
+    'replaced by a copy': [replaceByCopy, /it was replaced .* Restart this process/],
+    'left without its WAL': [
       (folder) => rmSync(join(folder, 'm.db-wal')),
       /m\.db-wal was removed .* SIGTERM/,
     ],
-    [
-      'left without its index',
+    'left without its index': [
       (folder) => rmSync(join(folder, 'm.db-shm')),
       /m\.db-shm was removed .* SIGTERM/,
     ],
-    [
-      'left without its lock',
+    'left without its lock': [
       (folder) => rmSync(join(folder, 'm.db-lock')),
       /m\.db-lock was removed .* SIGTERM/,
     ],
-  ]
+  }
 
-  it.each(losses)('(%s) refuses the next delivery, and says so at once', async (_what, lose, message) => {
-    const { scene, folder } = await startedScene()
-    lose(folder)
-    const { ready, problems } = await scene.marketplace.readiness()
-    const problem = { code: 'store_write_failed', message: expect.stringMatching(message) }
-    expect(problems).toMatchObject([problem])
-    expect(ready).toBe(false)
-    expect(await scene.marketplace.health()).toMatchObject({
-      status: 'failing',
-      problems: expect.arrayContaining([expect.objectContaining(problem)]),
-    })
-    const { status, body } = await scene.deliver(notice('b1', 's2'))
-    expect([status, body.code]).toEqual([503, 'delivery_not_accepted'])
-    // What was known is still answered.
-    expect(await scene.marketplace.isEntitled('nobody')).toBe(false)
-  })
+  it.each(Object.entries(losses))(
+    '(%s) refuses the next delivery, and says so at once',
+    async (_what, [lose, message]) => {
+      const { scene, folder } = await startedScene()
+      lose(folder)
+      const { ready, problems } = await scene.marketplace.readiness()
+      const problem = { code: 'store_write_failed', message: expect.stringMatching(message) }
+      expect(problems).toMatchObject([problem])
+      expect(ready).toBe(false)
+      expect(await scene.marketplace.health()).toMatchObject({
+        status: 'failing',
+        problems: expect.arrayContaining([expect.objectContaining(problem)]),
+      })
+      const { status, body } = await scene.deliver(notice('b1', 's2'))
+      expect([status, body.code]).toEqual([503, 'delivery_not_accepted'])
+      // What was known is still answered.
+      expect(await scene.marketplace.isEntitled('nobody')).toBe(false)
+    },
+  )
 
   it.each([
     ['file', (folder: string) => [join(folder, 'm.db'), join(folder, 'm.db-away')]],
@@ -94,8 +82,7 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
     const folder = temporaryFolder()
     for (const release of ['1', '2']) mkdirSync(join(folder, release))
     symlinkSync(join(folder, '1'), join(folder, 'current'))
-    const { store } = storeAt(join(folder, 'current', 'm.db'))
-    await store.open()
+    const { store } = await openedAt(join(folder, 'current', 'm.db'))
     await store.accept([eventOf('s1')])
     rmSync(join(folder, 'current'))
     symlinkSync(join(folder, '2'), join(folder, 'current'))
@@ -116,21 +103,18 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
 describe.each(DRIVERS)('C63 the end of a process whose SQLite file was lost (%s)', (driver) => {
   it('keeps what was acknowledged when only the WAL was deleted', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const { store } = storeAt(path, driver)
-    await store.open()
+    const { store } = await openedAt(path, driver)
     await store.accept([eventOf('s1')])
     rmSync(`${path}-wal`)
     await store.close()
-    const again = storeAt(path, driver)
-    await again.store.open()
+    const again = await openedAt(path, driver)
     expect(await again.store.listEntries({})).toHaveLength(1)
   })
 
   it('makes and deletes no file of the database that has taken its place', async () => {
     const folder = temporaryFolder()
     const path = join(folder, 'm.db')
-    const { store } = storeAt(path, driver)
-    await store.open()
+    const { store } = await openedAt(path, driver)
     await store.accept([eventOf('s1')])
     for (const end of ['', '-wal']) {
       renameSync(path + end, join(folder, `old.db${end}`))
@@ -140,6 +124,15 @@ describe.each(DRIVERS)('C63 the end of a process whose SQLite file was lost (%s)
     for (const end of ['', '-wal']) expect(readFileSync(path + end, 'utf8')).toBe('of another database')
   })
 })
+
+function moveIn(folder: string, from: string, to: string) {
+  renameSync(join(folder, from), join(folder, to))
+}
+
+function replaceByCopy(folder: string) {
+  copyFileSync(join(folder, 'm.db'), join(folder, 'copy'))
+  moveIn(folder, 'copy', 'm.db')
+}
 
 async function startedScene(): Promise<{ scene: Scene; folder: string; file: string }> {
   const folder = join(temporaryFolder(), 'data')

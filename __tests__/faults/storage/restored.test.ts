@@ -7,23 +7,14 @@ import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { notice } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { jsonLines, runCli, settingsFor } from '../../support/processes/cli.js'
-import { loadReceiver } from '../../support/receiving/receiver-process.js'
+import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
 import { createScene, deliver, openMarketplace, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
-interface Restored {
-  path: string
-  formerPath: string | null
-  subscriptions: number
-}
-
 describe('C65 the restoration of a backup, by the words of the page', () => {
   it('after a kill that left a WAL has everything of the backup, nothing of the WAL, and loses nothing', async () => {
-    const { platform, file, backup, before } = await backedUp()
-    const receiver = loadReceiver({
-      ...{ store: `sqlite:${file}`, baseUrl: platform.baseUrl, authUrl: platform.authUrl },
-      ...{ works: false, handler: 'returns', closeTimeoutMs: 500 },
-    })
+    const { platform, env, file, backup, before } = await backedUp()
+    const receiver = loadReceiver(childSettings(platform, `sqlite:${file}`, { works: false }))
     await receiver.begin()
     const after: string[] = []
     for (let i = 0; i < 40; i++) after.push((await deliver(receiver.target(), notice('b1', `t${i}`))).id)
@@ -31,13 +22,10 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     await receiver.ended
     expect(statSync(`${file}-wal`).size).toBeGreaterThan(40_000)
 
-    const env = settingsFor(platform, `sqlite:${file}`)
-    const { code, stdout, stderr } = await runCli(['restore', backup, '--json'], { env })
-    expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
-    const [restored] = jsonLines<Restored>(stdout) as [Restored]
+    const { formerPath } = await restore(env, backup)
     expect(await entriesOf(platform, file)).toEqual(before)
     // The former database still has all that was acknowledged.
-    const former = await entriesOf(platform, restored.formerPath as string)
+    const former = await entriesOf(platform, formerPath)
     expect([...before, ...after].filter((id) => !former.includes(id))).toEqual([])
     // The backup can be restored again, and the restored file has no name of a part of it.
     expect(readdirSync(dirname(file)).filter((name) => /restoring|-journal/.test(name))).toEqual([])
@@ -48,43 +36,32 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
   }, 60_000)
 
   it('can be undone by restoring the former database, whose WAL belongs to it', async () => {
-    const { platform, file, backup, before } = await backedUp()
-    const env = settingsFor(platform, `sqlite:${file}`)
-    const receiver = loadReceiver({
-      ...{ store: `sqlite:${file}`, baseUrl: platform.baseUrl, authUrl: platform.authUrl },
-      ...{ works: false, handler: 'returns', closeTimeoutMs: 500 },
-    })
+    const { platform, env, file, backup, before } = await backedUp()
+    const receiver = loadReceiver(childSettings(platform, `sqlite:${file}`, { works: false }))
     await receiver.begin()
     const { id } = await deliver(receiver.target(), notice('b1', 'later'))
     receiver.signal('SIGKILL')
     await receiver.ended
-    const [{ formerPath }] = jsonLines<Restored>(
-      (await runCli(['restore', backup, '--json'], { env })).stdout,
-    ) as [Restored]
+    const { formerPath } = await restore(env, backup)
     expect(statSync(`${formerPath}-wal`).size).toBeGreaterThan(0)
-    expect(await runCli(['restore', formerPath as string], { env })).toMatchObject({ code: 0 })
+    await restore(env, formerPath)
     expect(await entriesOf(platform, file)).toEqual(expect.arrayContaining([...before, id]))
   }, 60_000)
 
   it('says where the rest of a database is whose file is gone', async () => {
-    const { platform, file, backup } = await backedUp()
+    const { env, file, backup } = await backedUp()
     for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
     writeFileSync(`${file}-wal`, 'the rest')
-    const { stdout } = await runCli(['restore', backup, '--json'], {
-      env: settingsFor(platform, `sqlite:${file}`),
-    })
-    const [{ formerPath }] = jsonLines<Restored>(stdout) as [Restored]
-    expect(readFileSync(formerPath as string, 'utf8')).toBe('the rest')
+    const { formerPath } = await restore(env, backup)
+    expect(readFileSync(formerPath, 'utf8')).toBe('the rest')
   }, 60_000)
 
   it('is refused while a process uses the database, which is not touched', async () => {
-    const { platform, file, backup } = await backedUp()
+    const { platform, env, file, backup } = await backedUp()
     const marketplace = openMarketplace(platform, { store: `sqlite:${file}`, worker: false })
     await marketplace.start()
     const names = readdirSync(dirname(file))
-    const refused = await runCli(['restore', backup, '--json'], {
-      env: settingsFor(platform, `sqlite:${file}`),
-    })
+    const refused = await runCli(['restore', backup, '--json'], { env })
     expect(refused).toMatchObject({ code: 3, stdout: '' })
     expect(jsonLines(refused.stderr)).toMatchObject([
       { error: { code: 'store_in_use', fix: expect.stringContaining('Stop every process') } },
@@ -94,7 +71,7 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
   }, 60_000)
 
   it('is refused for what is not a backup of this app, and the database is as it was', async () => {
-    const { platform, file, backup } = await backedUp()
+    const { env, file, backup } = await backedUp()
     const folder = dirname(backup)
     const other = join(folder, 'other.db')
     const foreign = new Database(other)
@@ -116,7 +93,6 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
       [damaged, 3, 'restore_failed', /damaged/],
       [text, 3, 'restore_failed', /damaged, or not a database/],
     ]
-    const env = settingsFor(platform, `sqlite:${file}`)
     for (const [given, code, error, message] of cases) {
       const refused = await runCli(['restore', given, '--json'], { env })
       expect({ given, code: refused.code }).toEqual({ given, code })
@@ -141,12 +117,10 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
 
 describe('C66 after a restoration', () => {
   it('every subscription is read within ten minutes, as a regular read', async () => {
-    const { platform, file, backup, uids } = await backedUp()
+    const { platform, env, file, backup, uids } = await backedUp()
     // The events of these changes are in no journal.
     for (const uid of uids.slice(0, 2)) platform.cancel(uid)
-    const env = settingsFor(platform, `sqlite:${file}`)
-    const { stdout } = await runCli(['restore', backup, '--json'], { env })
-    expect(jsonLines<Restored>(stdout)).toMatchObject([{ subscriptions: uids.length }])
+    expect(await restore(env, backup)).toMatchObject({ subscriptions: uids.length })
     const { clock, jump } = jumpingClock()
     const marketplace = openMarketplace(platform, { store: `sqlite:${file}`, clock })
     await marketplace.start()
@@ -160,8 +134,7 @@ describe('C66 after a restoration', () => {
   }, 60_000)
 
   it('by other tools, the command refresh --all does the same', async () => {
-    const { platform, file, uids } = await backedUp()
-    const env = settingsFor(platform, `sqlite:${file}`)
+    const { env, uids } = await backedUp()
     const all = await runCli(['refresh', '--all', '--within', '1', '--json'], { env })
     expect(all).toMatchObject({ code: 0, stderr: '' })
     expect(jsonLines(all.stdout)).toEqual([{ subscriptions: uids.length, withinMinutes: 1 }])
@@ -215,7 +188,16 @@ async function backedUp() {
   await scene.marketplace.backup(backup)
   const before = (await scene.marketplace.journal.list({ kind: 'event', limit: 1000 })).map(({ id }) => id)
   await scene.marketplace.close()
-  return { platform, file, backup, uids, before }
+  return { platform, env: settingsFor(platform, `sqlite:${file}`), file, backup, uids, before }
+}
+
+/** Restores by the command line, and returns what it reports. */
+async function restore(env: ReturnType<typeof settingsFor>, backup: string) {
+  const { code, stdout, stderr } = await runCli(['restore', backup, '--json'], { env })
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
+  const [restored] = jsonLines<{ formerPath: string; subscriptions: number }>(stdout)
+  if (!restored) throw new Error('the command reported nothing')
+  return restored
 }
 
 async function entriesOf(platform: Awaited<ReturnType<typeof startPlatform>>, file: string) {

@@ -5,15 +5,14 @@ import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
 import { temporaryFolder } from '../../support/clean-up.js'
-import { child, DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { canMount, smallDisk } from '../../support/machine/small-disk.js'
 
 describe.each(DRIVERS)('a backup (%s)', (driver) => {
   it('C27 is made during deliveries, opens as a store, and replaces nothing', async () => {
     const folder = temporaryFolder()
-    const { store } = storeAt(join(folder, 'm.db'), driver)
-    await store.open()
+    const { store } = await openedAt(join(folder, 'm.db'), driver)
     for (let i = 0; i < 20; i++) await store.accept([eventOf(`s${i}`)])
     const target = join(folder, "it's a backup.db")
     const backup = store.backup(target)
@@ -24,8 +23,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
       code: 'backup_failed',
       message: expect.stringContaining('exists already'),
     })
-    const copy = storeAt(target, driver)
-    await copy.store.open()
+    const copy = await openedAt(target, driver)
     const { subscriptions } = await copy.store.counts()
     expect(subscriptions).toBeGreaterThanOrEqual(20)
     expect(subscriptions).toBeLessThanOrEqual(70)
@@ -34,8 +32,7 @@ describe.each(DRIVERS)('a backup (%s)', (driver) => {
 
   it('C27 that fails reports why and leaves no incomplete file', async () => {
     const folder = temporaryFolder()
-    const { store } = storeAt(join(folder, 'm.db'), driver)
-    await store.open()
+    const { store } = await openedAt(join(folder, 'm.db'), driver)
     await expect(store.backup(join(folder, 'nowhere', 'b.db'))).rejects.toMatchObject({
       code: 'backup_failed',
       message: expect.stringContaining('does not exist: make it first'),

@@ -1,14 +1,16 @@
 import '../../support/machine/failing-disk.js'
-import { openSync, readFileSync, statSync, writeFileSync, writeSync } from 'node:fs'
+import { existsSync, openSync, readFileSync, realpathSync, statSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import type { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import Database from 'libsql'
+import type { Engine } from '../../../lib/store/sql/engine.js'
 import { sql } from '../../../lib/store/sql/sql.js'
-import { temporaryFolder } from '../../support/clean-up.js'
-import { DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { canTrace } from '../../support/machine/system-calls.js'
 import { until } from '../../support/until.js'
 
 /** A leap of the wall clock by 70 s is measured against a second clock, and each is rounded to a millisecond. */
@@ -30,7 +32,7 @@ describe('a sync of the WAL', () => {
     const ended: string[] = []
     const durable = (name: string) => engine.durable().then(() => void ended.push(name))
     await commit('b')
-    const first = durable('first')
+    const first = Promise.all([durable('first'), durable('with it')])
     await commit('c')
     const others = [durable('second'), durable('third')]
     expect(disk.syncs).toBe(before + 1)
@@ -38,10 +40,10 @@ describe('a sync of the WAL', () => {
     disk.hold()
     await first
     await until('the next sync has begun', () => disk.syncs === before + 2)
-    expect(ended).toEqual(['first'])
+    expect(ended).toEqual(['first', 'with it'])
     disk.release()
     await Promise.all(others)
-    expect([ended, disk.syncs]).toEqual([['first', 'second', 'third'], before + 2])
+    expect([ended, disk.syncs]).toEqual([['first', 'with it', 'second', 'third'], before + 2])
 
     function commit(value: string) {
       return engine.write(async (trx) => {
@@ -53,8 +55,7 @@ describe('a sync of the WAL', () => {
 
   it('C24 that fails is not repaired by a later successful one: first a checkpoint copies everything into the database', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const { store } = storeAt(path)
-    await store.open()
+    const { store } = await openedAt(path)
     await store.accept([eventOf('s1')])
     disk.syncsFail = true
     await expect(store.accept([eventOf('s2')])).rejects.toMatchObject({
@@ -75,14 +76,62 @@ describe('a sync of the WAL', () => {
     ])
     expect(inWal.includes('s3')).toBe(true)
   })
+
+  it('C24 that fails stores nothing new while a reader prevents the checkpoint that would copy all of the WAL', async () => {
+    const path = join(temporaryFolder(), 'm.db')
+    // The library of the reader, because two copies of SQLite would break each other's locks.
+    const { store } = await openedAt(path, 'libsql')
+    await store.accept([eventOf('s1')])
+    const reader = new Database(path)
+    onCleanUp(() => void reader.close())
+    reader.exec('begin; select count(*) from journal')
+    disk.syncsFail = true
+    await expect(store.accept([eventOf('s2')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    disk.syncsFail = false
+    await expect(store.accept([eventOf('s3')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    reader.exec('commit')
+    await store.accept([eventOf('s4')])
+  })
+})
+
+describe.each(DRIVERS)('C29 writes without a pause (%s)', (driver) => {
+  const whenTraced = canTrace() ? it : it.skip
+  whenTraced(
+    'leave the WAL short, and the thread of the event loop never waits for the disk',
+    async () => {
+      const trace = join(temporaryFolder(), 'trace')
+      const [result] = await child('write much', driver, [
+        ...['strace', '-f', '-qq', '--seccomp-bpf', '-y', '-o', trace, '-e', 'trace=fsync,fdatasync,write'],
+      ])
+      const { longestWal, database } = result as { longestWal: number; database: number }
+      expect(database).toBeGreaterThan(30 * 1024 * 1024)
+      expect(longestWal).toBeLessThan(32 * 1024 * 1024)
+      const lines = readFileSync(trace, 'utf8').split('\n')
+      const marks = lines.flatMap((line, at) => (line.includes('"MARK"') ? [at] : []))
+      const [main] = (lines[marks[0] as number] as string).split(/\s/)
+      const syncs = lines.slice(...marks).filter((line) => /^\d+ +f(data)?sync/.test(line))
+      expect(syncs.length).toBeGreaterThan(20)
+      expect(syncs.filter((line) => line.startsWith(`${main} `))).toEqual([])
+    },
+    60_000,
+  )
+})
+
+describe('the sync of a folder', () => {
+  const whereShown = existsSync('/proc/self/fd') ? it : it.skip
+  whereShown('puts the names of new files on disk when a SQLite file is opened', async () => {
+    const folder = temporaryFolder()
+    disk.syncedFolders.length = 0
+    await openedAt(join(folder, 'm.db'))
+    expect(disk.syncedFolders).toContain(realpathSync(folder))
+  })
 })
 
 describe('the time of a SQLite store', () => {
   it('C25 of leases does not follow a wall clock that leaps, in this process or the next; no time goes back', async () => {
     const path = join(temporaryFolder(), 'm.db')
     const { clock, jump, leap } = jumpingClock()
-    const { store, engine } = storeAt(path, undefined, clock)
-    await store.open()
+    const { store, engine } = await openedAt(path, undefined, clock)
     await store.requestRefresh({
       kind: 'subscription',
       subscriptionUid: 's1',
@@ -98,8 +147,7 @@ describe('the time of a SQLite store', () => {
     expect(await timeOf(engine)).toBeGreaterThanOrEqual(ahead)
     expect((await leaseTimeOf(engine)) - leasesBefore).toBeLessThan(5_000)
     await store.close()
-    const next = storeAt(path, undefined, clock)
-    await next.store.open()
+    const next = await openedAt(path, undefined, clock)
     const [after, leasesAfter] = [await timeOf(next.engine), await leaseTimeOf(next.engine)]
     expect(after).toBeGreaterThanOrEqual(ahead)
     expect(after - ahead).toBeLessThan(5_000)
@@ -111,27 +159,21 @@ describe('the time of a SQLite store', () => {
 
   it('C25 continues from the last stored time if the machine restarts with a wall clock that is behind', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const first = storeAt(path)
-    await first.store.open()
+    const first = await openedAt(path)
     const later = Date.now() + 3_600_000
     await first.engine.write((trx) =>
       sql`update marketplace_time set boot = 'another', noted = ${later}`.execute(trx),
     )
     await first.store.close()
-    const next = storeAt(path)
-    await next.store.open()
+    const next = await openedAt(path)
     expect(await timeOf(next.engine)).toBeGreaterThanOrEqual(later)
   })
 
-  async function leaseTimeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const rows = await engine.read((db) =>
-      sql<{ now: number }>`select ${engine.leaseNow()} as now`.execute(db),
-    )
-    return Number(rows[0]?.now)
-  }
+  const timeOf = (engine: Engine) => selected(engine, engine.now())
+  const leaseTimeOf = (engine: Engine) => selected(engine, engine.leaseNow())
 
-  async function timeOf(engine: ReturnType<typeof createSqliteEngine>): Promise<number> {
-    const rows = await engine.read((db) => sql<{ now: number }>`select ${engine.now()} as now`.execute(db))
+  async function selected(engine: Engine, time: ReturnType<Engine['now']>): Promise<number> {
+    const rows = await engine.read((db) => sql<{ now: number }>`select ${time} as now`.execute(db))
     return Number(rows[0]?.now)
   }
 })
@@ -139,8 +181,7 @@ describe('the time of a SQLite store', () => {
 describe.each(DRIVERS)('a large file (%s)', (driver) => {
   it('C28 opens before it is checked, and is refused as damaged as soon as the check finds the damage', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const { store, engine } = storeAt(path, driver)
-    await store.open()
+    const { store, engine } = await openedAt(path, driver)
     for (let i = 0; i < 9; i++)
       await engine.write(async (trx) => {
         await sql`create table if not exists ballast (a blob)`.execute(trx)
@@ -175,8 +216,7 @@ describe.each(DRIVERS)('a large file (%s)', (driver) => {
 
   it('C28 of some MiB is checked before it is used', async () => {
     const path = join(temporaryFolder(), 'm.db')
-    const { store } = storeAt(path, driver)
-    await store.open()
+    const { store } = await openedAt(path, driver)
     for (let i = 0; i < 12; i++)
       await store.accept([{ ...eventOf(`s${i}`), payload: JSON.stringify('x'.repeat(500_000)) }])
     await store.close()

@@ -5,6 +5,7 @@ import {
   mkdirSync,
   readdirSync,
   readlinkSync,
+  rmdirSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -14,7 +15,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
-import { child, DRIVERS, storeAt } from '../../support/engines/sqlite-drivers.js'
+import { child, DRIVERS, openedAt, storeAt } from '../../support/engines/sqlite-drivers.js'
 import { eventOf } from '../../support/events.js'
 import { disk } from '../../support/machine/failing-disk.js'
 import { canMount, smallDisk } from '../../support/machine/small-disk.js'
@@ -71,33 +72,39 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
   it('C20 names what is wrong with the path, and opens once it is right', async () => {
     const folder = temporaryFolder()
     const at = (name: string) => join(folder, name)
-    const cases: [path: string, message: string, make: () => void, mend: () => void][] = [
-      [
-        'file/m.db',
+    const cases: Record<string, [message: string, make: () => void, mend: () => void]> = {
+      'nowhere/m.db': [
+        `the folder ${at('nowhere')} does not exist: make it first`,
+        () => {},
+        () => mkdirSync(at('nowhere')),
+      ],
+      'folder.db': [
+        'it is a folder: name a file in it',
+        () => mkdirSync(at('folder.db')),
+        () => rmdirSync(at('folder.db')),
+      ],
+      'file/m.db': [
         `${at('file')} is not a folder`,
         () => writeFileSync(at('file'), ''),
         () => rmSync(at('file')),
       ],
-      [
-        'link.db',
+      'link.db': [
         `the folder ${at('later')} does not exist: make it first`,
         () => symlinkSync(at('later/m.db'), at('link.db')),
         () => mkdirSync(at('later')),
       ],
-      [
-        'circle.db',
+      'circle.db': [
         'its symbolic links lead back to it',
         () => symlinkSync(at('circle.db'), at('circle.db')),
         () => rmSync(at('circle.db')),
       ],
-      [
-        'm.db',
+      'm.db': [
         `the file ${at('m.db-lock')} beside it, which is always empty, has other content`,
         () => writeFileSync(at('m.db-lock'), 'x'.repeat(5_000)),
         () => rmSync(at('m.db-lock')),
       ],
-    ]
-    for (const [name, message, make, mend] of cases) {
+    }
+    for (const [name, [message, make, mend]] of Object.entries(cases)) {
       make()
       const { store } = storeAt(at(name), driver)
       const refusal = {
@@ -128,8 +135,7 @@ describe.each(DRIVERS)('a SQLite file that cannot be opened at first (%s)', (dri
     await store.open()
     await store.accept([eventOf('s1')])
     await store.close()
-    const again = storeAt(path, driver)
-    await again.store.open()
+    const again = await openedAt(path, driver)
     expect(await again.store.counts()).toMatchObject({ subscriptions: 1 })
   })
 })
@@ -156,7 +162,7 @@ describe.each(DRIVERS)('a file-size limit (%s)', (driver) => {
 })
 
 describe('C22 a file system that', () => {
-  it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES'])(
+  it.each(['EPERM', 'EISDIR', 'EINVAL', 'EACCES', 'EBADF', 'ENOTSUP', 'ENOSYS'])(
     'that answers %s when a folder is synced can still hold a store',
     async (code) => {
       disk.folderSyncFails = code
@@ -187,12 +193,10 @@ describe.each(DRIVERS)('a database file behind a symbolic link (%s)', (driver) =
     const real = join(elsewhere, 'm.db')
     symlinkSync(real, link)
     if (when === 'there') {
-      const first = storeAt(real, driver)
-      await first.store.open()
+      const first = await openedAt(real, driver)
       await first.store.close()
     }
-    const { store } = storeAt(link, driver)
-    await store.open()
+    const { store } = await openedAt(link, driver)
     const before = statSync(`${real}-wal`).size
     await store.accept([eventOf('s1')])
     expect(statSync(`${real}-wal`).size).toBeGreaterThan(before)

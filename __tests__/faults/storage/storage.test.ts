@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../../support/engines/engines.js'
+import { engine, sqlAt } from '../../support/engines/one-postgres.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
@@ -13,8 +14,6 @@ import { OUR_ITEM } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
 describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', () => {
-  const engine = useEngine('PostgreSQL')
-
   it.each(['on', 'off'])(
     "has everything that it acknowledged, with the role's default synchronous_commit=%s",
     async (mode) => {
@@ -47,12 +46,7 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
         await server.start()
       }
 
-      const database = new URL(store).pathname.slice(1)
-      const rows = await server.sql<{ id: string }>(
-        'select id from marketplace_webhooks.journal',
-        [],
-        database,
-      )
+      const rows = await sqlAt<{ id: string }>(store, 'select id from marketplace_webhooks.journal')
       const kept = new Set(rows.map(({ id }) => id))
       expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
       await until(
@@ -64,11 +58,11 @@ describe('C5 PostgreSQL that is stopped as by a power cut during deliveries', ()
 })
 
 describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
-  const engine = useEngine(engineName)
+  const { freshAddress } = engineName === 'SQLite' ? useEngine(engineName) : engine
   const promise = 'nothing is acknowledged, questions are answered, and it recovers without a restart'
 
   it(`${promise}: as the database reports it`, async () => {
-    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    const { store, sql } = await openStoreWithSql(await freshAddress())
     const scene = await createScene({ store: storeOption(store) })
     const limits: Record<EngineName, [full: string, free: string]> = {
       SQLite: ['pragma max_page_count = 1', 'pragma max_page_count = 1000000'],
@@ -138,8 +132,6 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
 })
 
 describe('C11 a connection to PostgreSQL that is lost', () => {
-  const engine = useEngine('PostgreSQL')
-
   it.each(['after', 'before'] as const)(
     'right %s the server receives the COMMIT of a delivery: the delivery is tried again, and stored once',
     async (when) => {
@@ -151,11 +143,10 @@ describe('C11 a connection to PostgreSQL that is lost', () => {
       const { status, id } = await deliver(notice('b1', 's1'))
       await struck
       expect(status).toBe(200)
-      const rows = await engine.server().sql(
+      const rows = await sqlAt(
+        address,
         `select journal.id, subscription_uid from marketplace_webhooks.journal
           join marketplace_webhooks.subscriptions using (subscription_uid)`,
-        [],
-        new URL(address).pathname.slice(1),
       )
       expect(rows).toEqual([{ id, subscription_uid: 's1' }])
     },

@@ -10,8 +10,9 @@ import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { postgresStore, storeFor } from '../../../lib/store-option.js'
 import { temporaryFolder } from '../clean-up.js'
 import { type TestEngine, useEngine } from '../engines/engines.js'
+import { DRIVERS } from '../engines/sqlite-drivers.js'
 import { EVAL_TYPESCRIPT } from '../processes/processes.js'
-import type { StoreConformanceOptions } from './options.js'
+import type { StoreConformanceOptions } from './lab.js'
 import { storeConformance } from './store-conformance.js'
 
 /**
@@ -19,43 +20,24 @@ import { storeConformance } from './store-conformance.js'
  * here. With `all`, every check on every store.
  */
 export function describeConformance({ all }: { all: boolean }) {
-  const file = hasNodeSqlite() ? 'node:sqlite' : 'libsql'
+  const [first] = DRIVERS as [SqliteDriverName]
   const stores: Record<string, StoreConformanceOptions> = {
-    ...(hasNodeSqlite() ? { 'node:sqlite on a file': onFiles('node:sqlite', 'shared') } : {}),
-    ...(hasNodeSqlite() ? { 'node:sqlite in memory': inMemory('node:sqlite') } : {}),
-    'libsql on a file': onFiles('libsql', 'exclusive'),
-    'libsql in memory': inMemory('libsql'),
+    ...Object.fromEntries(DRIVERS.map((driver) => [`${driver} on a file`, onFiles(driver)])),
+    ...Object.fromEntries(DRIVERS.map((driver) => [`${driver} in memory`, inMemory(driver)])),
     PostgreSQL: onPostgres(useEngine('PostgreSQL')),
   }
-  const usual = [`${file} on a file`, 'PostgreSQL']
-  const onFile = new Set(
-    storeConformance(stores[`${file} on a file`] as StoreConformanceOptions).map(({ name }) => name),
-  )
+  const usual = [`${first} on a file`, 'PostgreSQL']
+  const onFile = new Set(storeConformance(onFiles(first)).map(({ name }) => name))
 
   describe.each(Object.entries(stores))('the store on %s', (store, options) => {
     const isHere = (name: string) => all || usual.includes(store) || !onFile.has(name)
     for (const { name, run } of storeConformance(options)) {
       const mayEndTheProcess = store.startsWith('libsql') && BYTES.test(name)
       if (mayEndTheProcess) {
-        if (store === 'libsql in memory') it(titleOf(name), () => runApart(name))
-      } else if (isHere(name)) it(titleOf(name), run)
+        if (store === 'libsql in memory') it(name, () => runApart(name))
+      } else if (isHere(name)) it(name, run)
     }
   })
-}
-
-/** The rows of docs/faults.md that each check covers. */
-export const ROWS: Record<string, string> = {
-  'accept: stores the other events of a batch with an id that is already stored': 'C9',
-  'accept: a NUL is stored, or refused alone: its siblings are stored and nothing blocks': 'B7, C9',
-  'accept: half a surrogate pair is stored, or refused alone: its siblings are stored and nothing blocks':
-    'B7, C9',
-  'accept: an identifier of 10,000 characters is stored, or refused alone: its siblings are stored and nothing blocks':
-    'B7, C9',
-  'accept: counts every event of one subscription, in one call and in concurrent calls, and makes one lease due':
-    'C10',
-  'accept: a burst of events after a read causes one read, due when the burst ends, at the latest after the longest interval':
-    'D1',
-  'finishRead: a result from before a lapse never replaces a later one': 'D6',
 }
 
 /**
@@ -64,15 +46,8 @@ export const ROWS: Record<string, string> = {
  */
 const BYTES = /half a surrogate pair|that cannot be stored|whatever characters/
 
-function titleOf(name: string): string {
-  return ROWS[name] ? `${ROWS[name]} ${name}` : name
-}
-
-function hasNodeSqlite(): boolean {
-  return process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
-}
-
-function onFiles(driver: SqliteDriverName, file: 'shared' | 'exclusive'): StoreConformanceOptions {
+/** Only `node:sqlite` can share a file with another process. */
+function onFiles(driver: SqliteDriverName): StoreConformanceOptions {
   const { clock, advance } = movingClock()
   const paths = new WeakMap<Store, string>()
   const at = (path: string) => {
@@ -84,7 +59,7 @@ function onFiles(driver: SqliteDriverName, file: 'shared' | 'exclusive'): StoreC
   return {
     createStore: () => at(join(temporaryFolder(), 'm.db')),
     reopen: again,
-    beside: file === 'shared' ? again : undefined,
+    beside: driver === 'node:sqlite' ? again : undefined,
     advance,
   }
 }

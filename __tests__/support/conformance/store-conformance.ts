@@ -2,22 +2,18 @@ import { COMPARING } from './comparing.js'
 import { IDENTIFIERS } from './identifiers.js'
 import { ACCEPTING } from './journal/accepting.js'
 import { CAUSES_OF_READS } from './journal/causes.js'
+import { COUNTING } from './journal/counting.js'
 import { ERASING } from './journal/erasing.js'
 import { LISTING } from './journal/listing.js'
 import { LOOKING } from './journal/looking.js'
-import { MOVING } from './journal/moving.js'
-import { PRUNING_AND_COUNTS } from './journal/pruning-and-counts.js'
-import { type Check, createLab } from './lab.js'
-import { CLAIMING_SEVERAL } from './lanes/claiming-several.js'
+import { PRUNING } from './journal/pruning.js'
+import { runInLab, type StoreConformanceOptions } from './lab.js'
 import { ENDING } from './lanes/ending-entries.js'
 import { HANDING_OVER } from './lanes/handing-over.js'
 import { HANDLED_TOPICS } from './lanes/handled-topics.js'
 import { HINTS } from './lanes/hints.js'
-import { LANE_LEASES } from './lanes/lane-leases.js'
 import { SUSPECTS } from './lanes/suspects.js'
-import { WAITING_IN_VAIN } from './lanes/waiting-in-vain.js'
 import { OPENING } from './opening.js'
-import type { StoreConformanceOptions } from './options.js'
 import { BURSTS } from './reads/bursts.js'
 import { ENDS } from './reads/ends.js'
 import { FENCING } from './reads/fencing.js'
@@ -28,6 +24,7 @@ import { OBSERVING } from './reads/observing.js'
 import { QUIET_READS } from './reads/quiet-reads.js'
 import { REFRESHING_ALL } from './reads/refreshing-all.js'
 import { REQUESTING } from './reads/requesting.js'
+import { REOPENING } from './reopening.js'
 import { SEVERAL } from './several.js'
 
 /** A promise of both engines as a test. */
@@ -45,49 +42,36 @@ export interface ConformanceCheck {
  * for (const { name, run } of storeConformance({ createStore: () => createSqlStore(engine()) })) it(name, run)
  */
 export function storeConformance(options: StoreConformanceOptions): ConformanceCheck[] {
-  return ALL.filter(({ needs }) => needs === undefined || options[needs] !== undefined).map(
-    ({ name, check }) => ({
-      name,
-      async run() {
-        const lab = await createLab(options)
-        try {
-          await check(lab)
-        } finally {
-          await lab.close()
-        }
-      },
-    }),
-  )
+  const groups = [...ALL, ...(options.reopen ? [REOPENING] : []), ...(options.beside ? [SEVERAL] : [])]
+  const checks = groups.flatMap((group) => Object.entries(group))
+  if (new Map(checks).size < checks.length) throw new Error('two checks have the same name')
+  return checks.map(([name, check]) => ({ name, run: () => runInLab(options, check) }))
 }
 
-const ALL: readonly Check[] = [
-  ...OPENING,
-  ...ACCEPTING,
-  ...IDENTIFIERS,
-  ...REQUESTING,
-  ...BURSTS,
-  ...QUIET_READS,
-  ...ENDS,
-  ...COMPARING,
-  ...INSTALLS,
-  ...REFRESHING_ALL,
-  ...CAUSES_OF_READS,
-  ...LEASING,
-  ...CLAIMING_SEVERAL,
-  ...FINISHING,
-  ...MOVING,
-  ...FENCING,
-  ...OBSERVING,
-  ...HANDING_OVER,
-  ...LANE_LEASES,
-  ...ENDING,
-  ...HANDLED_TOPICS,
-  ...WAITING_IN_VAIN,
-  ...SUSPECTS,
-  ...LISTING,
-  ...LOOKING,
-  ...ERASING,
-  ...PRUNING_AND_COUNTS,
-  ...HINTS,
-  ...SEVERAL,
+const ALL = [
+  OPENING,
+  ACCEPTING,
+  IDENTIFIERS,
+  REQUESTING,
+  BURSTS,
+  QUIET_READS,
+  ENDS,
+  COMPARING,
+  INSTALLS,
+  REFRESHING_ALL,
+  CAUSES_OF_READS,
+  LEASING,
+  FINISHING,
+  FENCING,
+  OBSERVING,
+  HANDING_OVER,
+  ENDING,
+  HANDLED_TOPICS,
+  SUSPECTS,
+  LISTING,
+  LOOKING,
+  ERASING,
+  PRUNING,
+  COUNTING,
+  HINTS,
 ]

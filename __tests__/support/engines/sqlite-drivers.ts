@@ -13,6 +13,7 @@ export const hasNodeSqlite = process.getBuiltinModule?.('node:sqlite' as 'node:f
 
 export const DRIVERS: SqliteDriverName[] = hasNodeSqlite ? ['node:sqlite', 'libsql'] : ['libsql']
 
+/** A store on a file, not opened, with its engine. Closed after the test. */
 export function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = systemClock) {
   const engine = createSqliteEngine({ path, clock, ...(driver && { driver }) })
   const store = createSqlStore(engine)
@@ -21,6 +22,13 @@ export function storeAt(path: string, driver?: SqliteDriverName, clock: Clock = 
     await engine.close()
   })
   return { engine, store }
+}
+
+/** The same, open. */
+export async function openedAt(...at: Parameters<typeof storeAt>) {
+  const made = storeAt(...at)
+  await made.store.open()
+  return made
 }
 
 /** Runs support/sqlite-child.ts on a new file. Returns the lines that it printed. */

@@ -22,7 +22,6 @@ export interface TcpProxy {
   halfOpen(): void
   /** Passes each write on `ms` later, one after the other. */
   delay(ms: number): void
-  trickle(bytesPerSecond: number): void
   /** Removes every fault. Bytes that a black hole held back are passed on, as TCP repeats lost ones. */
   heal(): Promise<void>
 
@@ -35,8 +34,6 @@ export interface TcpProxy {
   cutBefore(match: Match): Promise<void>
   /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
-
-  close(): Promise<void>
 }
 
 interface Link {
@@ -57,14 +54,12 @@ interface Strike {
 interface Weather {
   isBlackHole: boolean
   delayMs: number
-  bytesPerSecond: number
 }
 
-const FAIR: Weather = { isBlackHole: false, delayMs: 0, bytesPerSecond: Number.POSITIVE_INFINITY }
+const FAIR: Weather = { isBlackHole: false, delayMs: 0 }
 
-/** A proxy to a port of this machine that fails on request. With `lives: 'file'` the caller closes it. */
-export async function startProxy(options: { to: number; lives?: 'test' | 'file' }): Promise<TcpProxy> {
-  const { to, lives = 'test' } = options
+/** A proxy to a port of this machine that fails on request. */
+export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
   const links = new Set<Link>()
   const strikes = new Set<Strike>()
   const listeners = { 'to server': new Set<Listener>(), 'to client': new Set<Listener>() }
@@ -112,7 +107,8 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
         if (strike) strikes.delete(strike)
         if (strike?.when === 'before') return strikeAt(link, strike)
         link.strikesAtReply ??= strike
-        await write(link, into, bytes)
+        // The callback also runs if the write has failed.
+        await new Promise<void>((resolve) => into.write(bytes, () => resolve()))
       }
       await passable(link)
       await new Promise<void>((resolve) => into.end(() => resolve()))
@@ -123,30 +119,15 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
     }
   }
 
-  /** Writes in one piece, or in a slice each 50 ms. */
-  async function write(link: Link, into: Socket, bytes: Buffer): Promise<void> {
-    for (let at = 0; at < bytes.length; ) {
-      const { bytesPerSecond } = weather
-      const size = Number.isFinite(bytesPerSecond) ? Math.ceil(bytesPerSecond / 20) : bytes.length
-      await passable(link)
-      // The callback also runs if the write has failed.
-      await new Promise<void>((resolve) => into.write(bytes.subarray(at, at + size), () => resolve()))
-      at += size
-      if (at < bytes.length) await Promise.race([sleep((size * 1_000) / bytesPerSecond), changed.given])
-    }
-  }
-
   /** Waits while the proxy must not pass anything on; a link that is reset stops waiting. */
   async function passable(link: Link): Promise<void> {
     while (weather.isBlackHole || link.isSilent) await changed.given
   }
 
   function strikeFor(bytes: Buffer): Strike | undefined {
-    for (const strike of strikes) {
-      const { match } = strike
-      if (typeof match === 'function' ? match(bytes) : match.test(bytes.toString('latin1'))) return strike
-    }
-    return undefined
+    return [...strikes].find(({ match }) =>
+      match instanceof RegExp ? match.test(bytes.toString('latin1')) : match(bytes),
+    )
   }
 
   function strikeAt(link: Link, strike: Strike) {
@@ -180,7 +161,7 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
 
   const port = await freePort()
   await listen(port)
-  if (lives === 'test') onCleanUp(refuse)
+  onCleanUp(refuse)
 
   return {
     port,
@@ -196,7 +177,6 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       for (const link of links) link.isSilent = true
     },
     delay: (delayMs) => change({ ...weather, delayMs }),
-    trickle: (bytesPerSecond) => change({ ...weather, bytesPerSecond }),
     async heal() {
       change(FAIR)
       if (!listener.listening) await listen(port)
@@ -207,7 +187,6 @@ export async function startProxy(options: { to: number; lives?: 'test' | 'file' 
       listeners[direction].add(each)
       return () => void listeners[direction].delete(each)
     },
-    close: refuse,
   }
 }
 

@@ -114,6 +114,11 @@ export function createVirtualClock(
     sleep: (ms: number) => new Promise<void>((resolve) => void add(ofWorld, ms, resolve)),
     rest,
     advance,
+    /** How long until the next timer of a process; null without one. */
+    nextInMs() {
+      const first = ofProcesses.first()
+      return first ? first.at - passed : null
+    },
 
     /** Counts `work` as under way until it settles: meanwhile the clock does not doze. */
     async follow<T>(work: Promise<T>): Promise<T> {

@@ -11,6 +11,11 @@ import { DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import { knock } from '../simulation/door.js'
 import { createCalls, createLife } from './life.js'
 
+interface Fault {
+  token?: CallFault
+  read?: CallFault
+}
+
 /** How the platform serves a business: what happens to its token calls and reads. */
 const SERVICES = {
   served: {},
@@ -21,20 +26,9 @@ const SERVICES = {
   'error with 200': { read: 'error with 200' },
   down: { token: 'failing', read: 'failing' },
   'wrong secret': { token: 'credentials', read: 'revoked' },
-} satisfies Record<string, { token?: CallFault; read?: CallFault }> as Record<
-  Service,
-  { token?: CallFault; read?: CallFault }
->
+} satisfies Record<string, Fault>
 
-export type Service =
-  | 'served'
-  | 'no token'
-  | 'forbidden'
-  | 'not found'
-  | 'empty'
-  | 'error with 200'
-  | 'down'
-  | 'wrong secret'
+export type Service = keyof typeof SERVICES
 
 /**
  * Many businesses that have bought, b1, b2 and so on, each with its subscription s1, s2 and so on; one or more instances
@@ -71,7 +65,7 @@ export async function createBusinesses(
     latencyMs: () => [0, 0],
     faultOf({ kind, of, business }) {
       calls.set(business, (calls.get(business) ?? 0) + 1)
-      const { token, read } = SERVICES[service.get(business) ?? 'served']
+      const { token, read }: Fault = SERVICES[service.get(business) ?? 'served']
       if (kind === 'token') return token
       reads++
       subscriptionOf(of)

@@ -5,7 +5,6 @@ import {
   type MarketplaceOptions,
 } from '../../../lib/index.js'
 import type { Hint, Store } from '../../../lib/store/port/store.js'
-import { STORE_METHODS } from '../engines/store-faults.js'
 import { storeOption } from '../engines/store-option.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import type { Wire } from './database.js'
@@ -74,17 +73,16 @@ export function createProcess(options: {
         onHint = listener
       },
     })
-    const store = {
+    const own = {
       subscribe: (listener: (hint: Hint) => void) => real.subscribe((hint) => run(() => listener(hint))),
       problem: async () => null,
       readFirst: async () => {},
-    } as unknown as Store
-    for (const method of METHODS) {
-      const inner = real[method] as (...args: unknown[]) => Promise<unknown>
-      // biome-ignore lint/suspicious/noExplicitAny: every method of a store alike
-      ;(store as any)[method] = (...args: unknown[]) => call(method, inner, args)
-    }
-    return store
+    } satisfies Partial<Store>
+    const calls = Object.entries(real).map(([method, inner]) => [
+      method,
+      (...args: unknown[]) => call(method as keyof Store, inner, args),
+    ])
+    return { ...Object.fromEntries(calls), ...own }
   }
 
   async function call(method: keyof Store, inner: (...args: unknown[]) => Promise<unknown>, args: unknown[]) {
@@ -184,5 +182,3 @@ export function createProcess(options: {
 }
 
 export type Process = ReturnType<typeof createProcess>
-
-const METHODS = [...STORE_METHODS, 'close'] as const

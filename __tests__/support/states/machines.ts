@@ -4,6 +4,7 @@ import { createLifeCycle } from '../../../lib/store/life-cycle.js'
 import { createRunningItems } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
 import { CHANNEL, createListeningServer } from '../engines/listening-server.js'
+import { createVirtualClock } from '../machine/virtual-clock.js'
 import { gate } from '../until.js'
 import { type Explored, explore } from './explore.js'
 
@@ -248,36 +249,10 @@ function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for 
   }
 }
 
-/** A clock that stands still until `advance`. */
+/** A clock that stands still until `advance`, for one process. */
 function handClock() {
-  const timers = new Map<object, { at: number; callback: () => void }>()
-  let now = 0
-  const next = () => [...timers].sort(([, a], [, b]) => a.at - b.at)[0]
-  return {
-    now: () => now,
-    monotonic: () => now,
-    setTimeout(callback: () => void, delayMs: number): unknown {
-      const handle = {}
-      timers.set(handle, { at: now + delayMs, callback })
-      return handle
-    },
-    clearTimeout: (handle: unknown) => void timers.delete(handle as object),
-    /** How long until the next timer; null without one. */
-    nextInMs() {
-      const timer = next()
-      return timer ? timer[1].at - now : null
-    },
-    async advance(ms: number) {
-      const end = now + ms
-      for (let timer = next(); timer && timer[1].at <= end; timer = next()) {
-        timers.delete(timer[0])
-        now = timer[1].at
-        timer[1].callback()
-        await rest()
-      }
-      now = end
-    },
-  }
+  const virtual = createVirtualClock({ startAt: 0, quietTurns: 1 })
+  return { ...virtual.forProcess(), advance: virtual.advance, nextInMs: virtual.nextInMs }
 }
 
 /** Everything that is under way comes to rest. */

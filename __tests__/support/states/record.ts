@@ -4,8 +4,7 @@ import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
-import { createLab } from '../conformance/lab.js'
-import type { StoreConformanceOptions } from '../conformance/options.js'
+import { runInLab, type StoreConformanceOptions } from '../conformance/lab.js'
 import { storeConformance } from '../conformance/store-conformance.js'
 import { MORE_CHECKS } from './more-checks.js'
 import type { Row, TableMachine } from './tables.js'
@@ -34,11 +33,7 @@ export async function recordTransitions(
   const seen = new Map(Object.keys(machines).map((table) => [table, new Set<string>()]))
   const options = recorded(machines, seen)
   for (const { name, run } of storeConformance(options)) if (!name.startsWith('erase:')) await run()
-  for (const check of MORE_CHECKS) {
-    const lab = await createLab(options)
-    await check(lab)
-    await lab.close()
-  }
+  for (const check of MORE_CHECKS) await runInLab(options, check)
   return seen
 }
 

@@ -57,9 +57,10 @@ export async function finish(store: Store, finishes: readonly LaneFinish[]): Pro
   return finishes.flatMap(({ id, results }) => (held.includes(id) ? idsOf(results) : []))
 }
 
-export function renew(store: Store, { key, leaseToken }: HeldEntry, leaseMs: number): Promise<boolean> {
-  return store.renewLane({ id: key, leaseToken }, leaseMs)
-}
-
 export const DONE: EntryEnd['result'] = { kind: 'done' }
 export const DEAD: EntryEnd['result'] = { kind: 'dead', error: 'gave up' }
+/** The result of a try that is repeated. */
+export const retry = (inMs: number): EntryEnd['result'] => ({ kind: 'retry', inMs, error: 'not yet' })
+
+/** The topic of the events that `eventOf` makes. */
+export const UPDATE = 'event:purchasable_subscription/update'

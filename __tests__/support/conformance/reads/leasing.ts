@@ -1,211 +1,209 @@
 import assert from 'node:assert/strict'
-import { URGENCY } from '../../../../lib/store/port/store.js'
+import { URGENCY, type Urgency } from '../../../../lib/store/port/store.js'
 import {
   ALL_URGENCIES,
-  type Check,
-  claimed,
-  claimedAll,
+  business,
+  type Checks,
   claimOne,
   eventOf,
-  fails,
   has,
   idsOf,
   isNumber,
-  known,
   LATER,
+  type Lab,
   LONG,
-  named,
-  only,
   REQUESTED,
   SHORT,
   same,
-  shows,
 } from '../lab.js'
 
-export const LEASING: readonly Check[] = [
-  {
-    name: 'claimReads: returns nothing when nothing is due',
-    async check({ store }) {
-      const nothing = async () => same(await claimedAll(store), [])
-      await nothing()
-      await known(store, 's1')
-      await nothing()
-      await store.requestRefresh(named('s2'))
-      await store.finishRead(await claimed(store), fails('platform_refused', null))
-      await store.requestRefresh(named('s3'))
-      await store.finishRead(await claimed(store), fails('platform_timeout', LATER))
-      await nothing()
-    },
-  },
-  {
-    name: 'claimReads: returns the data that a read needs',
-    async check({ store }) {
-      await store.accept([eventOf('s1', { businessUid: 'b1' })])
-      await store.requestRefresh({
-        kind: 'business',
-        businessUid: 'b1',
-        install: { installed: false, at: null },
-      })
-      const before = await only(store, 'b1')
-      const claim = await claimed(store)
-      has(claim, { id: 's1', generation: 2, settledGeneration: 0, lapses: 0, progress: null })
-      has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', requestedAt: before.requestedAt })
-      isNumber(claim.createdAt, 'createdAt')
-      isNumber(claim.uninstalledAt, 'uninstalledAt')
-      isNumber(claim.generation, 'generation')
-      isNumber(claim.settledGeneration, 'settledGeneration')
-      isNumber(claim.lapses, 'lapses')
-      isNumber(claim.subscription.requestedAt, 'requestedAt')
-      isNumber(claim.subscription.refreshAt, 'refreshAt')
-      assert(claim.createdAt <= claim.subscription.requestedAt, 'it was requested before it was created')
-      assert.match(claim.leaseToken, /./)
-    },
-  },
-  {
-    name: 'claimReads: gives every lease another token',
-    async check(lab) {
-      const { store } = lab
-      await store.accept([eventOf('s1'), eventOf('s2')])
-      const tokens = [await claimed(store, { leaseMs: SHORT }), await claimed(store)].map(tokenOf)
-      tokens.push(tokenOf(await lab.until('a lease runs out', async () => (await claimedAll(store))[0])))
-      assert.equal(new Set(tokens).size, 3)
-    },
-  },
-  {
-    name: 'claimReads: leases nothing of the excepted businesses',
-    async check({ store }) {
-      await store.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
-      await store.accept([eventOf('s3', { businessUid: 'b2' })])
-      const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
-      assert.equal((await claimed(store, { except: ['b1', ...many] })).id, 's3')
-      const except = [...many, 'b1']
-      assert.equal(await claimOne(store, { leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
-      same(idsOf(await claimedAll(store)).sort(), ['s1', 's2'])
-    },
-  },
-  {
-    name: 'claimReads: a read has the urgency of its request, also after a failure',
-    async check(lab) {
-      const { store } = lab
-      const urgencyOf = async (uid: string) => {
-        const claim = await lab.until('it is due', async () =>
-          (await claimedAll(store)).find(({ id }) => id === uid),
-        )
-        return { claim, urgency: claim.urgency }
-      }
-      await store.accept([eventOf('s1', { businessUid: 'b1' })])
-      await store.requestRefresh(named('s2', 'b2'))
-      const { event, eventOfUnread, track, verification: verifying, reconcile: routine } = URGENCY
-      const others = [event, track, verifying, routine]
-      const second = await claimed(store, { urgencies: others })
-      has(second, { id: 's2', urgency: track })
-      has(await claimed(store, { urgencies: [...others, eventOfUnread] }), {
-        id: 's1',
-        urgency: eventOfUnread,
-      })
-      await store.finishRead(second, fails('platform_timeout', 0))
-      const retry = await urgencyOf('s2')
-      assert.equal(retry.urgency, track)
-      await store.finishRead(
-        retry.claim,
-        shows(retry.claim, 'purchased', { nextInMs: 0, urgency: verifying }),
-      )
-      const verification = await urgencyOf('s2')
-      assert.equal(verification.urgency, verifying)
-      await store.finishRead(
-        verification.claim,
-        shows(verification.claim, 'purchased', { nextInMs: 0, urgency: routine }),
-      )
-      const reconcile = await urgencyOf('s2')
-      assert.equal(reconcile.urgency, routine)
-      await store.accept([eventOf('s2', { businessUid: 'b2' })])
-      await store.requestRefresh(named('s2', 'b2'))
-      await store.finishRead(reconcile.claim, shows(reconcile.claim, 'purchased', { urgency: routine }))
-      assert.equal((await urgencyOf('s2')).urgency, event)
-    },
-  },
-  {
-    name: 'claimReads: takes the urgencies in the given order, and in each the longest due first',
-    async check({ store, pass }) {
-      await store.requestRefresh(named('s2'))
-      await pass(3)
-      await store.requestRefresh(named('s3'))
-      await pass(3)
-      await store.accept([eventOf('s1')])
-      const ids = []
-      const { reconcile, eventOfUnread, event, track } = URGENCY
-      const urgencies = [reconcile, eventOfUnread, event, track]
-      for (let i = 0; i < 3; i++) ids.push((await claimed(store, { urgencies })).id)
-      same(ids, ['s1', 's2', 's3'])
-    },
-  },
-  {
-    name: 'claimReads: very many due subscriptions of an excepted business do not hide the later ones',
-    async check({ store }) {
-      await store.accept(
-        Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })),
-      )
-      await store.accept([eventOf('s1')])
-      has(await claimed(store, { except: ['busy'] }), { id: 's1' })
-    },
-  },
-  {
-    name: 'claimReads: twenty concurrent claims lease each subscription at most once, and leave out none',
-    async check(lab) {
-      const { store } = lab
-      const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
-      await store.accept(uids.map((uid) => eventOf(uid)))
-      const leased: string[] = []
-      await lab.until('all are leased', async () => {
-        const claims = await Promise.all(
-          Array.from({ length: 20 }, () =>
-            claimOne(store, { leaseMs: LONG, except: [], urgencies: REQUESTED }),
-          ),
-        )
-        leased.push(...claims.flatMap((claim) => claim?.id ?? []))
-        return leased.length >= uids.length
-      })
-      same(leased.sort(), uids)
-      same(await claimedAll(store), [])
-    },
-  },
-  {
-    name: 'renewRead: extends a lease',
-    async check(lab) {
-      const { store } = lab
-      await store.requestRefresh(named('s1'))
-      const claim = await claimed(store, { leaseMs: 200 })
-      assert.equal(await store.renewRead(claim, LONG), true)
-      await lab.pass(250)
-      same(await claimedAll(store), [])
-      assert.equal(await store.finishRead(claim, shows(claim, 'purchased')), true)
-    },
-  },
-  {
-    name: 'renewRead: can shorten a lease, which then passes to the next claim',
-    async check(lab) {
-      const { store } = lab
-      await store.requestRefresh(named('s1'))
-      const claim = await claimed(store, { leaseMs: LONG })
-      assert.equal(await store.renewRead(claim, SHORT), true)
-      await lab.until('the lease runs out', async () => (await claimedAll(store))[0])
-      assert.equal(await store.renewRead(claim, LONG), false)
-    },
-  },
-  {
-    name: 'renewRead: returns false and changes nothing for a finished or forged lease',
-    async check({ store }) {
-      await store.requestRefresh(named('s1', 'b1'))
-      const claim = await claimed(store)
-      const made = { id: 's1', leaseToken: 'made up' }
-      assert.equal(await store.renewRead(made, SHORT), false)
-      assert.equal(await store.renewRead({ id: 's2', leaseToken: claim.leaseToken }, SHORT), false)
-      await store.finishRead(claim, shows(claim, 'purchased'))
-      const before = await only(store, 'b1')
-      assert.equal(await store.renewRead(claim, SHORT), false)
-      same(await only(store, 'b1'), before)
-    },
-  },
-]
+const { event, eventOfUnread, track, verification, reconcile } = URGENCY
 
-const tokenOf = ({ leaseToken }: { leaseToken: string }) => leaseToken
+export const LEASING: Checks = {
+  async 'claimReads: returns nothing when nothing is due'(lab) {
+    same(await lab.claimAll(), [])
+    await lab.known('s1')
+    same(await lab.claimAll(), [])
+    await lab.request('s2')
+    await lab.fail(await lab.claim(), 'platform_refused', null)
+    await lab.request('s3')
+    await lab.fail(await lab.claim(), 'platform_timeout', LATER)
+    same(await lab.claimAll(), [])
+  },
+
+  async 'claimReads: returns the data that a read needs'(lab) {
+    await lab.accept([eventOf('s1', { businessUid: 'b1' })])
+    await lab.requestRefresh(business('b1', false))
+    const { requestedAt } = await lab.only('b1')
+    const claim = await lab.claim()
+    has(claim, { id: 's1', generation: 2, settledGeneration: 0, lapses: 0, progress: null })
+    has(claim.subscription, { subscriptionUid: 's1', businessUid: 'b1', requestedAt })
+    for (const name of ['createdAt', 'uninstalledAt', 'generation', 'settledGeneration', 'lapses'] as const)
+      isNumber(claim[name], name)
+    isNumber(requestedAt, 'requestedAt')
+    isNumber(claim.subscription.refreshAt, 'refreshAt')
+    assert(claim.createdAt <= requestedAt, 'it was requested before it was created')
+    assert.match(claim.leaseToken, /./)
+  },
+
+  async 'claimReads: gives every lease another token'(lab) {
+    await lab.accept([eventOf('s1'), eventOf('s2')])
+    const claims = [await lab.claim({ leaseMs: SHORT }), await lab.claim(), await lab.next()]
+    assert.equal(new Set(claims.map(({ leaseToken }) => leaseToken)).size, 3)
+  },
+
+  async 'claimReads: leases nothing of the excepted businesses'(lab) {
+    await lab.accept(['s1', 's2'].map((uid) => eventOf(uid, { businessUid: 'b1' })))
+    await lab.accept([eventOf('s3', { businessUid: 'b2' })])
+    const many = Array.from({ length: 500 }, (_, i) => `busy ${i}`)
+    has(await lab.claim({ except: ['b1', ...many] }), { id: 's3' })
+    const except = [...many, 'b1']
+    same(await claimOne(lab, { leaseMs: LONG, except, urgencies: ALL_URGENCIES }), undefined)
+    same(idsOf(await lab.claimAll()).sort(), ['s1', 's2'])
+  },
+
+  async 'claimReads: very many due subscriptions of an excepted business do not hide the later ones'(lab) {
+    await lab.accept(Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })))
+    await lab.accept([eventOf('s1')])
+    has(await lab.claim({ except: ['busy'] }), { id: 's1' })
+  },
+
+  async 'claimReads: a read has the urgency and the cause of its request, also after a failure; the reconcile has its own'(
+    lab,
+  ) {
+    for (const [id, urgency, cause] of [
+      ['s1', eventOfUnread, 'event'],
+      ['s2', track, 'request'],
+    ] as const) {
+      if (cause === 'event') await lab.accept([eventOf(id)])
+      else await lab.request(id)
+      const others = ALL_URGENCIES.filter((each) => each !== urgency)
+      same(await claimOne(lab, { leaseMs: LONG, except: [], urgencies: others }), undefined)
+      const first = await lab.claim({ urgencies: [urgency] })
+      has(first, { id, urgency, cause })
+      await lab.fail(first, 'platform_timeout', 0)
+      has(await lab.read('purchased', { nextInMs: 0, urgency: verification }), { id, urgency, cause })
+      const again = await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
+      has(again, { urgency: verification, cause })
+      const last = await lab.next()
+      has(last, { urgency: reconcile, cause: 'reconcile' })
+      await lab.accept([eventOf(id)])
+      await lab.request(id)
+      await lab.succeed(last, 'purchased', { urgency: reconcile })
+      has(await lab.read('purchased'), { urgency: event, cause: 'event' })
+    }
+  },
+
+  async 'claimReads: takes the urgencies in the given order, and in each the longest due first'(lab) {
+    for (const uid of ['s2', 's3']) {
+      await lab.request(uid)
+      await lab.pass(3)
+    }
+    await lab.accept([eventOf('s1')])
+    const urgencies = [reconcile, eventOfUnread, event, track]
+    for (const id of ['s1', 's2', 's3']) has(await lab.claim({ urgencies }), { id })
+  },
+
+  async 'claimReads: leases up to the limit, of the chosen urgencies, and one subscription of each business'(
+    lab,
+  ) {
+    await lab.accept(['b1', 'b2', 'b3', 'b3'].map((businessUid, i) => eventOf(`event ${i}`, { businessUid })))
+    for (const uid of ['i1', 'i2', 'i3']) await lab.request(uid)
+    const seen: Urgency[][] = []
+    const choose = (due: readonly Urgency[], taken: readonly Urgency[]) => {
+      seen.push([...taken])
+      return taken.at(-1) === eventOfUnread ? track : due.find((urgency) => urgency === eventOfUnread)
+    }
+    const ask = { leaseMs: LONG, except: [], urgencies: [event, eventOfUnread, track], choose } as const
+    const urgenciesOf = (claims: readonly { urgency: Urgency }[]) => claims.map(({ urgency }) => urgency)
+    const claims = await lab.claimReads({ ...ask, limit: 4 })
+    const taken = [eventOfUnread, track, eventOfUnread, track]
+    same(urgenciesOf(claims), taken)
+    same(
+      seen.slice(-4),
+      [0, 1, 2, 3].map((count) => taken.slice(0, count)),
+    )
+    // Another subscription of a business that is being read waits. When no other is left, nothing more is chosen.
+    const except = claims.map((claim) => claim.subscription.businessUid)
+    const others = await lab.claimReads({ ...ask, limit: 9, except })
+    same(urgenciesOf(others), [eventOfUnread, track])
+    const businesses = [...claims, ...others].map((claim) => claim.subscription.businessUid)
+    assert.equal(new Set(businesses).size, 6, `two reads of one business: ${businesses}`)
+    same((await lab.claimAll()).length, 1)
+  },
+
+  async 'claimReads: takes the longest due and the newest unread subscription in turns'(lab) {
+    for (let i = 0; i < 6; i++) {
+      await lab.accept([eventOf(`s${i}`)])
+      await lab.pass(3)
+    }
+    const ask = { leaseMs: LONG, except: [], urgencies: [eventOfUnread] }
+    same(idsOf(await lab.claimReads({ ...ask, limit: 4 })).sort(), ['s0', 's1', 's4', 's5'])
+    same(idsOf([await lab.claim(ask), await lab.claim(ask)]).sort(), ['s2', 's3'])
+  },
+
+  async 'readFirst: puts the requested reads of a business before all others of their class'(lab) {
+    await lab.request('s1', 'of s1')
+    const held = await lab.claim({ urgencies: [track] })
+    for (const uid of ['s2', 's3', 's4']) {
+      await lab.request(uid, `of ${uid}`)
+      await lab.pass(3)
+    }
+    // A read under way keeps its lease, and nothing happens for a business without due reads.
+    for (const uid of ['of s3', 'of s1', 'unknown']) await lab.readFirst(uid)
+    const next = await lab.claim({ urgencies: [track] })
+    same(next.id, 's3')
+    same(await lab.renewRead(held, LONG), true)
+    await lab.succeed(next, 'purchased')
+    await lab.readFirst('of s3')
+    same((await lab.claimAll()).length, 2)
+  },
+
+  async 'claimReads: twenty concurrent claims lease each subscription at most once, and leave out none'(lab) {
+    await claimReadsAtOnce([lab])
+  },
+
+  async 'renewRead: extends a lease'(lab) {
+    await lab.request('s1')
+    const claim = await lab.claim({ leaseMs: 200 })
+    assert.equal(await lab.renewRead(claim, LONG), true)
+    await lab.pass(250)
+    same(await lab.claimAll(), [])
+    assert.equal(await lab.succeed(claim, 'purchased'), true)
+  },
+
+  async 'renewRead: can shorten a lease, which then passes to the next claim'(lab) {
+    await lab.request('s1')
+    const claim = await lab.claim()
+    assert.equal(await lab.renewRead(claim, SHORT), true)
+    await lab.next()
+    assert.equal(await lab.renewRead(claim, LONG), false)
+  },
+
+  async 'renewRead: returns false and changes nothing for a finished or forged lease'(lab) {
+    await lab.request('s1', 'b1')
+    const claim = await lab.claim()
+    assert.equal(await lab.renewRead({ id: 's1', leaseToken: 'made up' }, SHORT), false)
+    assert.equal(await lab.renewRead({ id: 's2', leaseToken: claim.leaseToken }, SHORT), false)
+    await lab.succeed(claim, 'purchased')
+    const before = await lab.only('b1')
+    assert.equal(await lab.renewRead(claim, SHORT), false)
+    same(await lab.only('b1'), before)
+  },
+}
+
+/** Twenty claims at once, in turns through these stores of one database. */
+export async function claimReadsAtOnce(stores: readonly [Lab, ...Lab[]]): Promise<void> {
+  const uids = Array.from({ length: 10 }, (_, i) => `s${i}`)
+  await stores[0].accept(uids.map((uid) => eventOf(uid)))
+  const leased: string[] = []
+  await stores[0].until('all are leased', async () => {
+    const claims = Array.from({ length: 20 }, (_, i) =>
+      claimOne(stores[i % stores.length] ?? stores[0], { leaseMs: LONG, except: [], urgencies: REQUESTED }),
+    )
+    leased.push(...(await Promise.all(claims)).flatMap((claim) => claim?.id ?? []))
+    return leased.length >= uids.length
+  })
+  same(leased.sort(), uids)
+  for (const store of stores) same(await store.claimAll(), [])
+}

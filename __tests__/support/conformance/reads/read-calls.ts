@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { newId } from '../../../../lib/base/ids.js'
 import {
+  type ClaimReads,
   type NewEvent,
   type ReadClaim,
   type ReadFinish,
@@ -12,7 +13,6 @@ import {
   type Urgency,
 } from '../../../../lib/store/port/store.js'
 import { LATER, LONG } from '../lease-times.js'
-import { claimOne } from './claim-one.js'
 
 /** An event that names a subscription, unless `more` changes that. */
 export function eventOf(subscriptionUid: string, more: Partial<NewEvent> = {}): NewEvent {
@@ -34,8 +34,9 @@ export function eventOf(subscriptionUid: string, more: Partial<NewEvent> = {}): 
 /** The business of a subscription whose event names no other. */
 export const businessOf = (subscriptionUid: string): string => `business of ${subscriptionUid}`
 
-export function named(subscriptionUid: string, businessUid = businessOf(subscriptionUid)): RefreshRequest {
-  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' }
+export function named(subscriptionUid: string, businessUid = businessOf(subscriptionUid)) {
+  const request = { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: 'item' } as const
+  return request satisfies RefreshRequest
 }
 
 /** The finish of a successful read that found this state. The next read is due later. */
@@ -55,6 +56,16 @@ export function shows(claim: ReadClaim, state: string, more: Partial<ReadFinish>
 /** The finish of a failed read. */
 export function fails(failure: string, nextInMs: number | null = LATER): ReadFinish {
   return { settled: false, failure, progress: null, nextInMs }
+}
+
+/** Leases one read, if any is due: a suspect one only if no other is. */
+export async function claimOne(
+  store: Pick<Store, 'claimReads' | 'claimSuspectRead'>,
+  options: Omit<ClaimReads, 'limit'>,
+): Promise<ReadClaim | undefined> {
+  const claims = await store.claimReads({ limit: 1, ...options })
+  assert(claims.length <= 1, 'claimReads has leased more than the limit')
+  return claims[0] ?? store.claimSuspectRead({ leaseMs: options.leaseMs })
 }
 
 /** Leases one due subscription. */
@@ -95,8 +106,30 @@ export async function known(
   assert.equal(await store.finishRead(claim, shows(claim, state)), true)
 }
 
+/** The only subscription of a business. */
 export async function only(store: Store, businessUid: string): Promise<Subscription> {
   const subscriptions = await store.subscriptionsOf(businessUid)
   assert.equal(subscriptions.length, 1, `${subscriptions.length} subscriptions of ${businessUid}`)
   return subscriptions[0] as Subscription
 }
+
+/** A request for all subscriptions of a business, with the install or uninstall that it comes from. */
+export function business(businessUid: string, installed?: boolean, at: number | null = null) {
+  const install = installed === undefined ? null : { installed, at }
+  return { kind: 'business', businessUid, install } as const satisfies RefreshRequest
+}
+
+/** A request for a subscription only if it is stored. */
+export function ifKnown(subscriptionUid: string, businessUid: string) {
+  return { kind: 'known', subscriptionUid, businessUid } as const satisfies RefreshRequest
+}
+
+/** A change for the journal, of the business `b1`. */
+export function changeOf(id: string, more: Partial<NewChange> = {}): NewChange {
+  return { id, key: id, businessUid: 'b1', cause: 'event', payload: '1', ...more }
+}
+
+export const uidsOf = (rows: readonly { subscriptionUid: string }[]): string[] =>
+  rows.map(({ subscriptionUid }) => subscriptionUid)
+
+type NewChange = NonNullable<ReadFinish['changes']>[number]
