@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY, SECOND } from '../../lib/base/clock.js'
 import { decide } from '../../lib/entitlement/decide.js'
 import { createDecisionCache } from '../../lib/entitlement/decision-cache.js'
-import { createReader, record } from '../support/scenes/reader.js'
+import { record, subscriptionOf } from '../support/scenes/reader.js'
 
 const MAX_STALE_MS = 60 * SECOND
 
@@ -156,14 +156,13 @@ function decisions(maxEntries?: number) {
     },
     /** A decision for a business with one subscription; null: it was never read; undefined: there is none. */
     decision(state: string | null | undefined, readMsAgo = 0) {
-      const subscription = {
-        ...createReader().claim.subscription,
+      const subscription = subscriptionOf({
         record: state ? record(state, 1) : null,
         state: state ?? null,
         readAt: state ? wall - readMsAgo : null,
         requestedAt: null,
         pending: false,
-      }
+      })
       const rules = {
         purchasableUids: [],
         entitledWhen: ({ purchase_state }: { purchase_state: string }) => purchase_state === 'purchased',

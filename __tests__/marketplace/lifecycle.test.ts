@@ -1,52 +1,16 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
-import { createScene, deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { quietWarnings } from '../support/output.js'
+import { deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { createFileScene, notice } from '../support/scenes/file-scene.js'
 import { OUR_ITEM } from '../support/settings.js'
 import { until } from '../support/until.js'
 
 const B1 = 'business-one'
-
-describe('start and close', () => {
-  it('K2 may be called in any order and any number of times', async () => {
-    const platform = await startPlatform()
-    for (let round = 0; round < 50; round++) {
-      const marketplace = openMarketplace(platform)
-      const calls = Array.from({ length: 6 }, () =>
-        Math.random() < 0.5 ? ('start' as const) : ('close' as const),
-      )
-      const results = await Promise.allSettled([
-        ...calls.map(async (call) => {
-          if (Math.random() < 0.5) await new Promise((resolve) => setImmediate(resolve))
-          return marketplace[call]()
-        }),
-        marketplace.close(),
-      ])
-      for (const result of results) {
-        if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'closed' })
-      }
-      expect(await marketplace.isEntitled(B1)).toBe(false)
-      expect(await marketplace.health()).toMatchObject({
-        status: 'failing',
-        problems: [{ code: 'closed' }],
-        counts: null,
-      })
-      await expect(marketplace.start()).rejects.toMatchObject({ code: 'closed' })
-    }
-  })
-
-  it('run the worker automatically', async () => {
-    const { platform, marketplace } = await createScene()
-    platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await platform.settled()
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect((await marketplace.health()).status).toBe('ok')
-  })
-})
 
 describe('two marketplaces in one app', () => {
   it('share no deliveries, answers, handlers or end', async () => {
@@ -96,8 +60,7 @@ describe('before the store is open', () => {
   })
 
   it('a database that starts later is found without a restart; until then every business is denied and nothing is acknowledged', async () => {
-    const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => emitWarning.mockRestore())
+    quietWarnings()
     const platform = await startPlatform()
     const folder = join(temporaryFolder(), 'comes-later')
     const marketplace = openMarketplace(platform, { store: `sqlite:${join(folder, 'm.db')}` })

@@ -7,7 +7,6 @@ import {
   type HandlerFor,
   type Marketplace,
   type PurchaseChange,
-  type SubscriptionRecord,
 } from '../../lib/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { CLIENT, DELIVERY_SECRET } from '../support/settings.js'
@@ -82,19 +81,5 @@ describe('the types of a marketplace', () => {
     const handler: HandlerFor<'application/deleted'> = () => {}
     const free: Handler<{ total: number }> = ({ total }) => total
     expect([handler, free]).toHaveLength(2)
-  })
-})
-
-describe('the types of a record', () => {
-  it('have its documented fields as documented, and allow unknown ones', () => {
-    type Text = string | null | undefined
-    holds<Same<SubscriptionRecord['updated_at'], Text>>()
-    holds<Same<SubscriptionRecord['buyer_uid'], Text>>()
-    holds<Same<SubscriptionRecord['expiration_date'], Text>>()
-    holds<Same<SubscriptionRecord['purchase_price'], string | number | null | undefined>>()
-    holds<Same<SubscriptionRecord['is_active'], boolean | null | undefined>>()
-    holds<Same<SubscriptionRecord['purchase_state'], string>>()
-    holds<Same<SubscriptionRecord['anything'], unknown>>()
-    expect(onChange).toBeDefined()
   })
 })

@@ -1,14 +1,14 @@
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import { createMarketplace } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { internals } from '../support/internals.js'
+import { quietWarnings } from '../support/output.js'
 import { CLIENT, createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
@@ -82,8 +82,7 @@ describe('settled()', () => {
       handlers: { retryDelaysMs: [20, HOUR] },
       ...internals({ pollMs: 20 }),
     })
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const attempts: number[] = []
     marketplace.on('application/installed', (_event, { attempt }) => {
       attempts.push(attempt)

@@ -5,8 +5,6 @@ import { internals } from '../support/internals.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-const _HOUR = 3_600_000
-
 describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
   const engine = useEngine(name)
 
@@ -246,10 +244,4 @@ interface Loose {
   businesses: Record<'history' | 'erase' | 'export', Call>
   subscriptions: Record<'list' | 'get', Call>
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
-}
-
-/** Waits until the wall clock shows the next millisecond, so that times before and after differ. */
-async function _tick() {
-  const now = Date.now()
-  await until('a millisecond has passed', () => Date.now() > now + 1)
 }

@@ -49,7 +49,6 @@ const SLOWEST = [
   'faults/handling/late-handlers.test.ts',
   'entitlement/fresh-answers.test.ts',
   'faults/deliveries/deliverers.test.ts',
-  'work/handling/drain-statements.test.ts',
   'faults/answers/superseded.test.ts',
   'faults/reading/clocks.test.ts',
   'faults/life/health-and-log.test.ts',

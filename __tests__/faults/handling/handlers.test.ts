@@ -4,12 +4,12 @@ import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { Marketplace, PurchaseChange } from '../../../lib/index.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
-import type { Simulator } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { eventOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { openMarketplace, startPlatform } from '../../support/scene.js'
+import { bringAbout, pendingChanges } from '../../support/scenes/changes.js'
 import { gate, until } from '../../support/until.js'
 
 /** The engine of the running test. */
@@ -143,31 +143,6 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     expect(Math.max(...agesOfLease)).toBeLessThan(leaseMs)
   }, 20_000)
 })
-
-/** Makes a purchase, moves it through these states, and waits until each was seen. */
-
-async function bringAbout(
-  platform: Simulator,
-  marketplace: Marketplace,
-  states: readonly string[],
-  business_uid: string,
-) {
-  const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-  for (const [at, state] of states.entries()) {
-    if (at > 0) platform.set(uid, { purchase_state: state })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
-    await until(`${state} is seen`, async () => {
-      const { subscriptions } = await marketplace.explain(business_uid)
-      return subscriptions[0]?.purchase_state === state
-    })
-  }
-}
-
-/** The number of changes that are not handled yet. */
-async function pendingChanges({ journal }: Marketplace): Promise<number> {
-  const changes = await journal.list({ kind: 'change' })
-  return changes.filter(({ status }) => status === 'pending').length
-}
 
 /** The store of a process that ended before its result was written: none of its later calls reaches the database. */
 function endingBeforeNoted(store: Store, isDead: () => boolean): Store {

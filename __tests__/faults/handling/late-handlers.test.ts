@@ -5,7 +5,7 @@ import { sampleDelivery } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { codesOf, createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 let engine: TestEngine
@@ -206,9 +206,6 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     30_000,
   )
 })
-
-const codesOf = async (marketplace: Marketplace) =>
-  (await marketplace.health()).problems.map(({ code }) => code)
 
 async function delivered({ deliver }: Awaited<ReturnType<typeof createScene>>, count: number) {
   const ids: string[] = []

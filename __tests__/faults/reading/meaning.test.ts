@@ -1,14 +1,13 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { type Clock, SECOND, systemClock } from '../../../lib/base/clock.js'
 import type { Marketplace, PurchaseChange } from '../../../lib/index.js'
-import type { Store } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
-import type { Simulator } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
-import { storeOption } from '../../support/engines/store-option.js'
+import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { readsOf } from '../../support/scenes/purchases.js'
 import { gate, until } from '../../support/until.js'
 
 /** The engine of the running test. */
@@ -74,9 +73,9 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const commit = gate()
       let isHolding = false
       let arrived = 0
-      const store = wrapped(storeFor(await storeAddress(), systemClock), 'finishRead', async (finish) => {
-        if (isHolding && ++arrived === 1) await commit.opened
-        return finish()
+      const store = wrapStore(storeFor(await storeAddress(), systemClock), async (name, call) => {
+        if (name === 'finishRead' && isHolding && ++arrived === 1) await commit.opened
+        return call()
       })
       const { platform, marketplace, uid, seen } = await purchased({ store: storeOption(store) })
       const before = readsOf(platform, uid)
@@ -161,10 +160,10 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const finished: unknown[] = []
       const slow = openMarketplace(platform, {
         store: storeOption(
-          wrapped(store, 'finishRead', async (finish) => {
-            const isHeld = await finish()
-            finished.push(isHeld)
-            return isHeld
+          wrapStore(store, (name, call) => {
+            const result = call()
+            if (name === 'finishRead') result.then((isHeld) => finished.push(isHeld))
+            return result
           }),
         ),
         clock,
@@ -224,10 +223,6 @@ async function nothingPending(marketplace: Marketplace) {
   })
 }
 
-function readsOf(platform: Simulator, uid: string): number {
-  return platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid).length
-}
-
 function permutations<T>(items: readonly T[]): T[][] {
   if (items.length === 0) return [[]]
   return items.flatMap((item, at) =>
@@ -258,16 +253,6 @@ function holdableReads() {
       for (const open of held) open(change)
     },
   }
-}
-
-/** A store one of whose methods is called through `around`. */
-function wrapped(
-  store: Store,
-  name: 'finishRead',
-  around: (call: () => Promise<boolean>) => Promise<boolean>,
-): Store {
-  const method = store[name]
-  return { ...store, [name]: (...args: Parameters<typeof method>) => around(() => method(...args)) }
 }
 
 /** The system's clock. While it is frozen no timer fires, as in a stopped process; afterwards all due timers fire. */

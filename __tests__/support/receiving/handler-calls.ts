@@ -1,13 +1,11 @@
-import { once } from 'node:events'
 import { createServer } from 'node:http'
-import { type AddressInfo, connect, type Server } from 'node:net'
+import { connect, type Server } from 'node:net'
 import { createSecretSearch } from '../../../lib/express/delivery-secret.js'
 import { createListener, type ListenerOptions } from '../../../lib/express/listener.js'
 import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 import { until } from '../until.js'
-
-const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
+import { listen, SECRET } from './receivers.js'
 
 export const OPTIONS = {
   ...RECEIVER_DEFAULTS,
@@ -37,16 +35,6 @@ export async function serve(options: ListenerOptions) {
   seenBy.set(server, seen)
   const port = await listen(server)
   return { port, url: `http://127.0.0.1:${port}`, kept, errors, seen }
-}
-
-export async function listen(server: Server): Promise<number> {
-  server.listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.close()
-    if ('closeAllConnections' in server) (server.closeAllConnections as () => void)()
-  })
-  return (server.address() as AddressInfo).port
 }
 
 /** The status of the reply to a POST with exactly this request target, which `fetch` would normalise. */

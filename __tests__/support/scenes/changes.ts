@@ -19,6 +19,7 @@ export async function bringAbout(
     if (i > 0 && state === 'purchased') platform.confirmPayment(uid)
     if (i > 0 && state === 'suspended') platform.paymentIssue(uid)
     if (i > 0 && state === 'canceled') platform.cancel(uid)
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
     await until(`${state} is seen`, async () => {
       const { subscriptions } = await marketplace.explain(business_uid)
       return subscriptions.some((each) => each.subscription_uid === uid && each.purchase_state === state)

@@ -147,19 +147,6 @@ describe('a handler that fails', () => {
     await until('the handler has ended', async () => (await pendingChanges(marketplace)) === 0)
     expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
   })
-
-  it('does not stop the other listeners for dead entries', async () => {
-    const { platform, marketplace } = await createScene({
-      handlers: { retryDelaysMs: [] },
-      ...internals({ pollMs: 50 }),
-    })
-    const dead: string[] = []
-    marketplace.onHandlerError(() => explode())
-    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
-    marketplace.onPurchaseChange(() => explode())
-    await bringAbout(platform, marketplace, ['purchased', 'suspended'])
-    await until('both listeners are called', () => dead.length === 2)
-  })
 })
 
 describe('H2 a handler that never settles', () => {

@@ -88,6 +88,16 @@ describe('a claim that does not end', () => {
 })
 
 describe('the lease of an item that', () => {
+  it('is lost to another claimer aborts the item', async () => {
+    const { loop, clock, due, aborted } = await started({ isRenewed: false })
+    due('a')
+    loop.wake()
+    await clock.advance(20 * SECOND - 1)
+    expect(aborted).toEqual([])
+    await clock.advance(20)
+    expect(aborted).toEqual(['a'])
+  })
+
   it('ends before the first renewal is never renewed', async () => {
     const { loop, clock, due, end, renewed } = await started({ concurrency: 2 })
     due('a', 'b')
