@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { quietWarnings } from '../support/output.js'
 import { createScene, openMarketplace } from '../support/scene.js'
 import { notice, readsOf } from '../support/scenes/purchases.js'
-
-const B1 = 'business-one'
+import { B1 } from '../support/settings.js'
 
 describe("subscriptions for another item than the app's", () => {
   it("D16 are detected by the read if a notice names them as the app's", async () => {

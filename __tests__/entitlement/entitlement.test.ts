@@ -6,11 +6,8 @@ import type { Simulator } from '../../lib/testing/index.js'
 import { TRANSITIONS } from '../../lib/testing/transitions.js'
 import { createScene } from '../support/scene.js'
 import { buy } from '../support/scenes/purchases.js'
+import { B1, B2 } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('access to the app', () => {
   for (const row of TRANSITIONS) {

@@ -2,9 +2,8 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY } from '../../lib/base/clock.js'
 import { createScene } from '../support/scene.js'
 import { buy, readsOf } from '../support/scenes/purchases.js'
+import { B1 } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
 
 it('an answer whose maxStaleMs is shorter than the reconcile is confirmed in time', async () => {
   const freshness = { maxStaleMs: 1_000, reconcileEveryMs: 30 * DAY }

@@ -1,9 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import type { PurchaseChange } from '../../lib/index.js'
 import { createScene } from '../support/scene.js'
+import { B1 } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
 
 describe('every change', () => {
   it('reaches every handler with its full description', async () => {

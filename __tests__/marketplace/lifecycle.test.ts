@@ -4,13 +4,13 @@ import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { noticeOf } from '../support/events.js'
 import { quietWarnings } from '../support/output.js'
 import { deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { createFileScene, notice } from '../support/scenes/file-scene.js'
-import { OUR_ITEM } from '../support/settings.js'
+import { createFileScene } from '../support/scenes/file-scene.js'
+import { track } from '../support/scenes/purchases.js'
+import { B1, OUR_ITEM } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
 
 describe('two marketplaces in one app', () => {
   it('share no deliveries, answers, handlers or end', async () => {
@@ -25,7 +25,8 @@ describe('two marketplaces in one app', () => {
     const url = await serve(express().use('/ours', ours.router).use('/theirs', theirs.router))
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const statusAt = async (mount: string, secret: string) =>
-      (await fetch(`${url}/${mount}/${secret}`, { method: 'POST', body: JSON.stringify(notice(uid)) })).status
+      (await fetch(`${url}/${mount}/${secret}`, { method: 'POST', body: JSON.stringify(noticeOf(uid)) }))
+        .status
 
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
@@ -41,8 +42,7 @@ describe('two marketplaces in one app', () => {
 describe('before the store is open', () => {
   it('a question waits until it is open', async () => {
     const { platform, store, marketplace } = await createFileScene()
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await track(platform, marketplace)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     await marketplace.close()
 
@@ -68,7 +68,7 @@ describe('before the store is open', () => {
     const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
 
-    expect((await deliver(target, notice(uid))).status).toBe(503)
+    expect((await deliver(target, noticeOf(uid))).status).toBe(503)
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
     expect((await marketplace.health()).status).toBe('failing')
@@ -78,9 +78,9 @@ describe('before the store is open', () => {
     ])
 
     mkdirSync(folder)
-    await until('a delivery is accepted', async () => (await deliver(target, notice(uid))).status === 200)
+    await until('a delivery is accepted', async () => (await deliver(target, noticeOf(uid))).status === 200)
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect((await deliver(target, notice(uid))).status).toBe(200)
+    expect((await deliver(target, noticeOf(uid))).status).toBe(200)
     expect((await marketplace.health()).status).toBe('ok')
   })
 })

@@ -1,28 +1,14 @@
 import { describe, expect, it } from '@jest/globals'
-import { z } from 'zod'
 import {
   createMarketplace,
-  defineEvent,
   type Handler,
   type HandlerFor,
   type Marketplace,
   type PurchaseChange,
 } from '../../lib/index.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { customEvents, holds, type Same } from '../support/scenes/own-events.js'
 import { CLIENT, DELIVERY_SECRET } from '../support/settings.js'
-
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
-const holds = <T extends true>(): T => true as T
-
-const customEvents = {
-  'invoice/paid': defineEvent({
-    entity_name: 'invoice',
-    event_type: 'paid',
-    data: z.object({ business_uid: z.string(), total: z.coerce.number() }),
-    tokens: ['business'],
-    subject: (data) => ({ business_uid: data.business_uid }),
-  }),
-}
 
 // The handlers are typed as in separate files.
 const onInstalled: HandlerFor<'application/installed'> = ({ data }) => data.business_id.toUpperCase()

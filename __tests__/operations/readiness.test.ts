@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
-import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { temporaryFolder } from '../support/clean-up.js'
@@ -22,19 +21,6 @@ describe('readiness()', () => {
     })
     const good = await createScene({ store: `sqlite:${folder}/m.db` })
     expect(await good.marketplace.readiness()).toEqual({ ready: true, problems: [] })
-  })
-
-  it('is not ready while the last write has failed', async () => {
-    const inner = storeFor('sqlite::memory:', systemClock)
-    let problem: string | null = null
-    const store: Store = { ...inner, problem: async () => problem }
-    const { marketplace } = await createScene({ store: storeOption(store) })
-    expect(await marketplace.readiness()).toMatchObject({ ready: true })
-    problem = 'the disk is full'
-    expect(await marketplace.readiness()).toMatchObject({
-      ready: false,
-      problems: [{ code: 'store_write_failed', message: 'the disk is full' }],
-    })
   })
 
   it('answers within a second even if the store does not', async () => {

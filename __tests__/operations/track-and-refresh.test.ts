@@ -3,11 +3,8 @@ import { internals } from '../support/internals.js'
 import { answering, purchaseOf } from '../support/platform/answering.js'
 import { createScene } from '../support/scene.js'
 import { buy, notice } from '../support/scenes/purchases.js'
+import { B1, B2 } from '../support/settings.js'
 import { gate, until } from '../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('track and refresh', () => {
   it('find a subscription whose events were all lost', async () => {

@@ -6,6 +6,7 @@ import { createIntake } from '../../lib/work/receiving/intake.js'
 import type { NamedItem } from '../../lib/work/receiving/requested-reads.js'
 import { jumpingClock } from '../support/machine/jumping-clock.js'
 import { createScene, newFile, openMarketplace, startPlatform } from '../support/scene.js'
+import { track } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 const WORKERS = [
@@ -109,8 +110,7 @@ describe('known subscriptions for other items', () => {
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    await track(platform, marketplace, 'b1')
     await until(
       'the subscription is read',
       async () => (await marketplace.explain('b1')).reason === 'other_app',
@@ -128,8 +128,7 @@ describe('known subscriptions for other items', () => {
       return marketplace
     }
     const correct = open({})
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await correct.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    await track(platform, correct, 'b1')
     await correct.businesses.refresh('b1')
     await correct.settled()
     await correct.close()
@@ -157,8 +156,7 @@ describe('known subscriptions for other items', () => {
       const platform = await startPlatform()
       const store = newFile()
       const before = openMarketplace(platform, { store })
-      const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-      await before.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+      await track(platform, before, 'b1')
       await until('the subscription is read', () => before.isEntitled('b1'))
       await before.close()
       const after = openMarketplace(platform, { store, worker, app: { purchasableUid: 'misspelt' } })

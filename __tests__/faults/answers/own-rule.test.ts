@@ -4,9 +4,8 @@ import { ConfigError, createMarketplace, type MarketplaceOptions } from '../../.
 import { quietWarnings } from '../../support/output.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { buy } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 const BROKEN: readonly [string, () => unknown, RegExp][] = [
   ['throws', () => JSON.parse('{'), /entitledWhen threw SyntaxError: /],

@@ -5,9 +5,9 @@ import type { Marketplace } from '../../../lib/index.js'
 import { internals } from '../../support/internals.js'
 import { createScene } from '../../support/scene.js'
 import { buy, notice, readsOf } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
-const B1 = 'business-one'
 const WAIT_MS = 1_500
 
 /** Longer than pages may wait in all. */

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { refusedBusinesses } from '../../../lib/operations/health/problems-of-counts.js'
 import { COUNTED_UP_TO, type ReadClaim } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
@@ -16,8 +17,6 @@ import { subscriptions } from '../../support/scenes/many-subscriptions.js'
 import { until } from '../../support/until.js'
 
 const MANY = 10_000
-
-const HOUR = 3_600_000
 
 const STATISTICS = {
   // SQLite creates these statistics only if an operator asks for them.

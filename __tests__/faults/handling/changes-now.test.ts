@@ -14,9 +14,9 @@ import { quietWarnings } from '../../support/output.js'
 import { createScene, newFile, OUR_ITEM, openMarketplace } from '../../support/scene.js'
 import { consoleCaller, mountConsole } from '../../support/scenes/console.js'
 import { buy } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
 
-const B1 = 'business-one'
 const QUICK = { handlers: { retryDelaysMs: [50, 50, 50] }, ...internals({ pollMs: 50 }) }
 
 describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the app now, on %s', (name) => {

@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { COUNTED_UP_TO, type Store } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
 import { forWholeFile } from '../../support/clean-up.js'
@@ -17,7 +18,6 @@ import { planOfPostgres, rowsOf } from '../../support/engines/postgres-plan.js'
 import { planOfSqlite, walksOf } from '../../support/engines/sqlite-plan.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
-const HOUR = 3_600_000
 const MANY = 40_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000

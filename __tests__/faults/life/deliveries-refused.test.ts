@@ -1,11 +1,12 @@
 import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { MarketplaceOptions } from '../../../lib/index.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { storeFor } from '../../../lib/store-option.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { internals } from '../../support/internals.js'
@@ -217,7 +218,7 @@ describe('K61 deliveries that are not stored in time', () => {
   })
 
   it('K95 no longer make the instance not ready when its store has recovered, because it gets no delivery before', async () => {
-    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: jumpingClock().clock }))
+    const inner = storeFor('sqlite::memory:', systemClock)
     let fault: string | null = 'Cannot use the store: the database restarts'
     const { marketplace, deliver } = await createScene({
       store: storeOption({
@@ -243,8 +244,7 @@ describe('K61 deliveries that are not stored in time', () => {
   })
 
   it('include those for which the queue is full', async () => {
-    const plain = createSqliteEngine({ path: ':memory:', clock: jumpingClock().clock })
-    const inner = createSqlStore(plain)
+    const inner = storeFor('sqlite::memory:', systemClock)
     const full = new MarketplaceError('store_unavailable', 'Cannot use the store: too many deliveries wait')
     const { marketplace, deliver } = await createScene({
       store: storeOption({ ...inner, accept: () => Promise.reject(full) }),

@@ -9,9 +9,9 @@ import { noticeOf } from '../../support/events.js'
 import { countingClock } from '../../support/machine/counting-clock.js'
 import { loadReceiver } from '../../support/receiving/receiver-process.js'
 import { deliver, openMarketplace, startPlatform } from '../../support/scene.js'
+import { track } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
   const engine = useEngine(name)
@@ -124,8 +124,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       called.open()
       throw new Error('not yet')
     })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await track(platform, marketplace)
     await called.opened
     expect(await marketplace.isEntitled(B1)).toBe(true)
     expect(timers.armed).toBeGreaterThan(0)

@@ -8,11 +8,8 @@ import { ADDRESSES, purchaseOf } from '../../support/platform/answering.js'
 import { type Answer, read, start } from '../../support/platform/platform-calls.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { createReader } from '../../support/scenes/reader.js'
+import { B1, B2 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('E12 ten thousand subscriptions that are due when an outage ends', () => {
   it('are read with at most the allowed number of calls at once', async () => {

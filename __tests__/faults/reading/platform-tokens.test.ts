@@ -6,9 +6,9 @@ import { temporaryFolder } from '../../support/clean-up.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene } from '../../support/scene.js'
+import { B1 } from '../../support/settings.js'
 import { looks, until } from '../../support/until.js'
 
-const B1 = 'business-one'
 const CREDENTIALS_REFUSED = {
   on: 'token',
   kind: 'status',

@@ -2,11 +2,8 @@ import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
 import { internals } from '../../support/internals.js'
 import { createScene, newFile, openMarketplace, startPlatform } from '../../support/scene.js'
+import { B1, B2 } from '../../support/settings.js'
 import { looks, until } from '../../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('a platform, or its token endpoint,', () => {
   it.each([

@@ -1,8 +1,7 @@
 import type { Marketplace } from '../../../lib/index.js'
 import type { Simulator } from '../../../lib/testing/index.js'
+import { B1 } from '../settings.js'
 import { until } from '../until.js'
-
-const B1 = 'business-one'
 
 /** Makes a purchase, moves it through these states, and waits until the marketplace has seen each of them. */
 export async function bringAbout(

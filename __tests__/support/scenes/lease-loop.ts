@@ -96,6 +96,12 @@ export function loopOver({
     /** The item is being written, and leaves its slot. */
     leaveSlot: (item: string) => leaves.get(item)?.(),
     due: (...items: string[]) => void waiting.push(...items),
+    /** Makes the items due, and lets the loop look for them. */
+    async run(...items: string[]) {
+      waiting.push(...items)
+      loop.wake()
+      await virtual.advance(10)
+    },
     end(item: string, error?: Error) {
       if (error) ends.get(item)?.fail(error)
       else ends.get(item)?.open()

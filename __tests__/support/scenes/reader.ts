@@ -49,6 +49,13 @@ export const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
 
 const ANSWERS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
+/** A reader whose first read has shown this state. */
+export function createKnown(state = 'purchased', updated = 1) {
+  const reader = createReader()
+  reader.reads(found_(state, updated))
+  return reader
+}
+
 /** Plays the store for one subscription: it claims the read, and writes each conclusion back. */
 export function createReader() {
   const start = START

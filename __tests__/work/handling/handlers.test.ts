@@ -7,9 +7,8 @@ import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { internals } from '../../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { bringAbout, explode, pendingChanges } from '../../support/scenes/changes.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 const QUICK = { handlers: { retryDelaysMs: [10, 10, 10] }, ...internals({ pollMs: 50 }) }
 

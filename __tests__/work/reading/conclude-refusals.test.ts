@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createReader, found_, REFUSED } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('retries an outage for ever, with pauses of at most five minutes', () => {
@@ -47,8 +47,7 @@ describe('the conclusion from a read', () => {
     ['refused', { kind: 'refused', code: 'platform_refused' } as const],
     ['refused a token', { kind: 'token_refused' } as const],
   ])('E20 never gives up a subscription that was read once, however long it is %s', (_how, result) => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     let most = 0
     for (let reads = 0; reader.elapsed() < 30 * 24 * HOUR; reads++) {
       const { nextInMs, moved } = reader.reads(result, { belief: 'many' })
