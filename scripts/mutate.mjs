@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url'
 const CONCLUDING = ['failures', 'gone', 'read', 'records', 'refusals'].map(
   (each) => `conclude-${each}.test.ts`,
 )
-const LOOPING = ['lease-loop.test.ts', 'lease-loop-looks.test.ts', 'lease-loop-end.test.ts']
+const LOOPING = ['lease-loop-looks.test.ts', 'lease-loop-end.test.ts']
 /** Pure modules and their tests. */
 const PURE = {
   'lib/base/backoff.ts': ['backoff.test.ts'],
@@ -22,7 +22,7 @@ const PURE = {
   'lib/testing/transitions.ts': ['contract.test.ts'],
   'lib/events/classify.ts': ['classify.test.ts', 'event-definitions.test.ts'],
   'lib/events/define-event.ts': ['event-definitions.test.ts'],
-  'lib/events/subject.ts': ['event-definitions.test.ts'],
+  'lib/events/subject.ts': ['classify.test.ts', 'event-definitions.test.ts'],
   'lib/express/reply.ts': ['accept-header.test.ts'],
   'lib/express/delivery-secret.ts': ['delivery-secret.test.ts'],
   'lib/base/deadlines.ts': ['deadlines.test.ts'],
@@ -53,7 +53,7 @@ const OTHERS = {
   'lib/sqlite/file/wal.ts': ['wal.test.ts', 'sqlite-writes.test.ts'],
   'lib/store/acceptance.ts': ['group-commit.test.ts'],
   'lib/work/handling/call-handler.ts': ['call-handler.test.ts'],
-  'lib/work/leases/lease.ts': ['lease-loop.test.ts', 'lease.test.ts'],
+  'lib/work/leases/lease.ts': ['lease.test.ts'],
   'lib/work/leases/lease-loop.ts': LOOPING,
   'lib/work/reading/refresh-subscription.ts': ['refresh-subscription.test.ts'],
   'lib/work/leases/slots.ts': ['slots.test.ts'],

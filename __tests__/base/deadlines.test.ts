@@ -1,14 +1,7 @@
-import { once } from 'node:events'
-import { createServer } from 'node:http'
-import { type AddressInfo, connect } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
 import { createDeadlines } from '../../lib/base/deadlines.js'
-import { createDoors } from '../../lib/express/doors.js'
-import type { ReceiverOptions } from '../../lib/express/take-delivery.js'
-import { onCleanUp } from '../support/clean-up.js'
-import { RECEIVER_DEFAULTS } from '../support/defaults.js'
+import { countingClock } from '../support/machine/counting-clock.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
-import { until } from '../support/until.js'
 
 const LIMIT = 1_000
 
@@ -121,92 +114,12 @@ describe('deadlines that share one timer', () => {
   })
 })
 
-describe('the deadlines of a receiver', () => {
-  it('A13 apply to a body: 408 at the limit, and not a millisecond before', async () => {
-    const { clock, port, waiting, outcomes } = await receiving({})
-    const socket = connect(port, '127.0.0.1')
-    onCleanUp(() => socket.destroy())
-    socket.write(`POST /secret HTTP/1.1\r\nhost: a\r\ncontent-length: 2\r\n\r\n{`)
-    const reply = once(socket, 'data')
-    await until('the receiver waits for the body', waiting)
-    await clock.advance(LIMIT - 1)
-    expect(outcomes).toEqual([])
-    await clock.advance(1)
-    expect(outcomes).toEqual(['body_timeout'])
-    expect(String(await reply)).toMatch(/^HTTP\/1\.1 408 /)
-  })
-
-  it('apply to a write: 503 at the limit, and not a millisecond before', async () => {
-    const never = new Promise<never>(() => {})
-    let isAsked = false
-    const accept = () => {
-      isAsked = true
-      return never
-    }
-    const { clock, port, outcomes } = await receiving({ accept })
-    const reply = fetch(`http://127.0.0.1:${port}/secret`, { method: 'POST', body: '{}' })
-    await until('the receiver waits for the write', () => isAsked)
-    await clock.advance(2 * LIMIT - 1)
-    expect(outcomes).toEqual([])
-    await clock.advance(1)
-    expect(outcomes).toEqual(['delivery_not_accepted'])
-    expect((await reply).status).toBe(503)
-  })
-})
-
-async function receiving(options: Partial<ReceiverOptions>) {
-  const clock = createVirtualClock({ isBusy: () => false })
-  const outcomes: string[] = []
-  let isWaiting = false
-  const inner = clock.forProcess()
-  const { router } = createDoors({
-    ...RECEIVER_DEFAULTS,
-    indexOfSecret: (candidate) => ['secret'].indexOf(candidate),
-    accept: async () => [{ id: 'e1', issues: null }],
-    bodyTimeoutMs: LIMIT,
-    acceptTimeoutMs: 2 * LIMIT,
-    clock: {
-      ...inner,
-      setTimeout(callback, delayMs) {
-        isWaiting = true
-        return inner.setTimeout(callback, delayMs)
-      },
-    },
-    count: (outcome) => outcomes.push(outcome),
-    ...options,
-  })
-  const server = createServer(router).listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  onCleanUp(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const { port } = server.address() as AddressInfo
-  return { clock, port, outcomes, waiting: () => isWaiting }
-}
-
 /** `late` lists the items that expired, and when. `timers` counts the timers of the clock. */
 function setUp(onLate: (item: string) => void = () => {}) {
   const clock = createVirtualClock({ startAt: 0, isBusy: () => false })
-  const inner = clock.forProcess()
-  const timers = { set: 0, most: 0, armed: 0 }
+  const { clock: counting, timers } = countingClock(clock.forProcess())
   const late: [item: string, at: number][] = []
-  const { set, rest } = createDeadlines(LIMIT, {
-    ...inner,
-    setTimeout(callback, delayMs) {
-      timers.set++
-      timers.armed++
-      timers.most = Math.max(timers.most, timers.armed)
-      return inner.setTimeout(() => {
-        timers.armed--
-        callback()
-      }, delayMs)
-    },
-    clearTimeout(handle) {
-      timers.armed--
-      inner.clearTimeout(handle)
-    },
-  })
+  const { set, rest } = createDeadlines(LIMIT, counting)
   const cancels = new Map<string, () => void>()
   const deadlines = {
     start: (item: string) =>

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import { ERROR_CODES, type ErrorCode, MarketplaceError } from '../../lib/base/errors.js'
-import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { storeFor } from '../../lib/store-option.js'
 import { anchorsOf } from '../support/docs/pages.js'
 
 const ROOT = join(__dirname, '..', '..')
@@ -55,13 +55,7 @@ describe('an error that lib throws', () => {
   })
 })
 
-describe('postgresStore', () => {
-  it('throws a MarketplaceError for a schema that is not a plain name', () => {
-    expect(
-      codeThrown(() => postgresStore({ connectionString: 'postgres://127.0.0.1:1/none', schema: 'a"b' })),
-    ).toBe('config_invalid')
-  })
-
+describe('a store on PostgreSQL', () => {
   it('rejects with a MarketplaceError when the server does not answer, and so does every later call', async () => {
     const store = storeFor('postgres://127.0.0.1:1/none', systemClock)
     const calls = {
@@ -104,12 +98,4 @@ function isLike(
   made: { file: string; kind: string; text: string },
 ) {
   return made.file.startsWith(one.file) && made.kind === one.kind && made.text.includes(one.text)
-}
-
-function codeThrown(call: () => unknown): unknown {
-  try {
-    return call()
-  } catch (error) {
-    return error instanceof MarketplaceError ? error.code : error
-  }
 }

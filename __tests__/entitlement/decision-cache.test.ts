@@ -2,57 +2,17 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY, SECOND } from '../../lib/base/clock.js'
 import { decide } from '../../lib/entitlement/decide.js'
 import { createDecisionCache } from '../../lib/entitlement/decision-cache.js'
-import { createReader, record } from '../support/scenes/reader.js'
+import { record, subscriptionOf } from '../support/scenes/reader.js'
 
 const MAX_STALE_MS = 60 * SECOND
 
 describe('a cached decision', () => {
-  it('is fresh for its time to live', () => {
-    const { cache, decision, pass } = decisions()
-    expect(cache.fresh('b')).toBeUndefined()
-    cache.set('b', decision('purchased'), true)
-    pass(5 * SECOND - 1)
-    expect(cache.fresh('b')?.decision.entitled).toBe(true)
-    pass(1)
-    expect(cache.fresh('b')).toBeUndefined()
-  })
-
-  it('is fresh no longer than its evidence lets it be', () => {
-    const { cache, decision, pass } = decisions()
-    cache.set('b', decision('purchased', MAX_STALE_MS - SECOND), true)
-    pass(SECOND - 1)
-    expect(cache.fresh('b')).toBeDefined()
-    pass(1)
-    expect(cache.fresh('b')).toBeUndefined()
-  })
-
-  it('has the answer ready', async () => {
-    const { cache, decision } = decisions()
-    cache.set('b', decision('purchased'), true)
-    cache.set('c', decision('canceled'), true)
-    expect([await cache.fresh('b')?.answer, await cache.fresh('c')?.answer]).toEqual([true, false])
-  })
-
-  it('is never fresh if a change was committed while it was made', () => {
-    const { cache, decision } = decisions()
-    cache.set('b', decision('purchased'), false)
-    expect(cache.fresh('b')).toBeUndefined()
-    expect(cache.lastKnown('b')).toMatchObject({ entitled: true, stale: true })
-  })
-
   it('does not live longer when the wall clock is set back', () => {
     const { cache, decision, pass, leap } = decisions()
     cache.set('b', decision('purchased'), true)
     leap(-2 * DAY)
     expect([cache.fresh('b')?.decision.entitled, cache.lastKnown('b').entitled]).toEqual([true, true])
     pass(MAX_STALE_MS + 1)
-    expect([cache.fresh('b'), cache.lastKnown('b').entitled]).toEqual([undefined, false])
-  })
-
-  it('ages by a leap forward, because the machine may have slept', () => {
-    const { cache, decision, leap } = decisions()
-    cache.set('b', decision('purchased'), true)
-    leap(MAX_STALE_MS + 1)
     expect([cache.fresh('b'), cache.lastKnown('b').entitled]).toEqual([undefined, false])
   })
 })
@@ -77,19 +37,6 @@ describe('the answer while the store is down', () => {
 })
 
 describe('a notification', () => {
-  it.each([['b'], [null]])(
-    'that ends freshness (of %p) keeps the answer for the time when the store is down',
-    (which) => {
-      const { cache, decision } = decisions()
-      for (const name of ['b', 'c']) cache.set(name, decision('purchased'), true)
-      cache.set('nobody', decision(undefined), true)
-      cache.expire(which)
-      expect(cache.fresh('b')).toBeUndefined()
-      expect(cache.lastKnown('b')).toMatchObject({ entitled: true })
-      for (const name of ['c', 'nobody']) expect(cache.fresh(name) === undefined).toBe(which === null)
-    },
-  )
-
   it('ends the freshness of an unknown business, and has no effect on a business that is not in memory', () => {
     const { cache, decision } = decisions()
     cache.set('nobody', decision(undefined), true)
@@ -97,15 +44,6 @@ describe('a notification', () => {
     expect(cache.fresh('nobody')).toBeDefined()
     cache.expire('nobody')
     expect(cache.fresh('nobody')).toBeUndefined()
-  })
-
-  it.each([['b'], [null]])('that supersedes (%p) deletes the answer', (which) => {
-    const { cache, decision } = decisions()
-    for (const name of ['b', 'c']) cache.set(name, decision('purchased'), true)
-    cache.forget(which)
-    expect(cache.fresh('b')).toBeUndefined()
-    expect(cache.lastKnown('b').entitled).toBe(false)
-    expect(cache.fresh('c') === undefined).toBe(which === null)
   })
 })
 
@@ -156,14 +94,13 @@ function decisions(maxEntries?: number) {
     },
     /** A decision for a business with one subscription; null: it was never read; undefined: there is none. */
     decision(state: string | null | undefined, readMsAgo = 0) {
-      const subscription = {
-        ...createReader().claim.subscription,
+      const subscription = subscriptionOf({
         record: state ? record(state, 1) : null,
         state: state ?? null,
         readAt: state ? wall - readMsAgo : null,
         requestedAt: null,
         pending: false,
-      }
+      })
       const rules = {
         purchasableUids: [],
         entitledWhen: ({ purchase_state }: { purchase_state: string }) => purchase_state === 'purchased',

@@ -1,21 +1,10 @@
-import { describe, expect, it, jest } from '@jest/globals'
-import { onCleanUp } from '../support/clean-up.js'
-import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { describe, expect, it } from '@jest/globals'
+import { quietWarnings } from '../support/output.js'
+import { createScene, openMarketplace } from '../support/scene.js'
 import { notice, readsOf } from '../support/scenes/purchases.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
+import { B1 } from '../support/settings.js'
 
 describe("subscriptions for another item than the app's", () => {
-  it('of another app of the same owner change no answer', async () => {
-    const { platform, marketplace } = await createScene()
-    platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
-    await platform.settled()
-    expect(await marketplace.isEntitled(B1)).toBe(false)
-    expect(await marketplace.explain(B1)).toMatchObject({ reason: 'other_app', known: true })
-  })
-
   it("D16 are detected by the read if a notice names them as the app's", async () => {
     const { platform, marketplace, deliver } = await createScene()
     const main = platform.mainSubscription({ business_uid: B1 })
@@ -35,17 +24,9 @@ describe("subscriptions for another item than the app's", () => {
     expect(readsOf(platform, main.uid)).toBe(0)
   })
 
-  it('are told apart from those of an app with several items, each of which is enough', async () => {
-    const { platform, marketplace } = await createScene({ app: { purchasableUid: [OUR_ITEM, OTHER_ITEM] } })
-    platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
-    platform.purchase({ business_uid: B2, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
-    await platform.settled()
-    expect(await Promise.all([B1, B2].map((each) => marketplace.isEntitled(each)))).toEqual([true, true])
-  })
-
   describe('if the app does not configure its own item', () => {
     it('there is one warning, and none if it does', async () => {
-      const emitWarning = silenced('emitWarning')
+      const emitWarning = quietWarnings()
       const { platform } = await createScene()
       expect(emitWarning).not.toHaveBeenCalled()
       openMarketplace(platform, { app: { purchasableUid: undefined } })
@@ -58,7 +39,7 @@ describe("subscriptions for another item than the app's", () => {
     })
 
     it("D16 a notice counts as the app's own, and a main subscription still gives no access", async () => {
-      silenced('emitWarning')
+      quietWarnings()
       const { platform, marketplace, target } = await createScene({ app: { purchasableUid: undefined } })
       await platform.register('purchasable_subscription/updated', target)
       const main = platform.mainSubscription({ business_uid: B1 })
@@ -77,9 +58,3 @@ describe("subscriptions for another item than the app's", () => {
     })
   })
 })
-
-function silenced(method: 'emitWarning') {
-  const spy = jest.spyOn(process, method).mockImplementation(() => {})
-  onCleanUp(() => spy.mockRestore())
-  return spy
-}

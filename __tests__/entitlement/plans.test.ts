@@ -1,14 +1,13 @@
 import { describe, expect, it } from '@jest/globals'
 import { decide } from '../../lib/entitlement/decide.js'
-import { createEntitlements } from '../../lib/entitlement/entitlements.js'
 import { decisionAbout, entitlesTo, type ItemOptions } from '../../lib/entitlement/items.js'
 import type { GuardDecision } from '../../lib/express/require-entitlement.js'
 import type { Marketplace } from '../../lib/index.js'
 import type { Subscription } from '../../lib/store/port/store.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { createReader, record } from '../support/scenes/reader.js'
+import { createAnswers } from '../support/scenes/answers.js'
+import { record, subscriptionOf } from '../support/scenes/reader.js'
 
 const PLANS = ['basic', 'pro', 'team']
 
@@ -89,15 +88,8 @@ describe('a requested item', () => {
   })
 
   it('ends at its own age, however fresh another item is', async () => {
-    const clock = createVirtualClock({ isBusy: () => false })
-    const start = clock.now()
-    const rows = [subscription('basic', start), subscription('pro', start - 9_000)]
-    const { isEntitled } = createEntitlements({
-      store: { subscriptionsOf: async () => rows, readFirst: async () => {}, subscribe: () => () => {} },
-      rules: { ...RULES, maxStaleMs: 10_000 },
-      waitMs: 0,
-      clock: clock.forProcess(),
-    })
+    const { isEntitled, clock, have } = createAnswers({ rules: { ...RULES, maxStaleMs: 10_000 } })
+    have([subscription('basic', clock.now()), subscription('pro', clock.now() - 9_000)])
     expect(await isEntitled('b', { purchasableUid: 'pro' })).toBe(true)
     await clock.advance(1_500)
     expect(await isEntitled('b', { purchasableUid: 'pro' })).toBe(false)
@@ -105,26 +97,14 @@ describe('a requested item', () => {
   })
 
   it('is answered from the loaded decision, without another load', async () => {
-    let loads = 0
-    const { isEntitled } = createEntitlements({
-      store: {
-        async subscriptionsOf() {
-          loads++
-          return [subscription('pro', Date.now())]
-        },
-        readFirst: async () => {},
-        subscribe: () => () => {},
-      },
-      rules: RULES,
-      waitMs: 0,
-      clock: createVirtualClock({ isBusy: () => false }).forProcess(),
-    })
+    const { isEntitled, looks, have } = createAnswers({ rules: RULES })
+    have([subscription('pro', Date.now())])
     for (const purchasableUid of [...PLANS, PLANS]) await isEntitled('b', { purchasableUid })
     const [pro, basic] = [
       await isEntitled('b', { purchasableUid: 'pro' }),
       await isEntitled('b', { purchasableUid: 'basic' }),
     ]
-    expect({ loads, pro, basic }).toEqual({ loads: 1, pro: true, basic: false })
+    expect({ looks: looks(), pro, basic }).toEqual({ looks: 1, pro: true, basic: false })
     // Always the same promise: an answer from memory makes no new one.
     const asked = { purchasableUid: 'pro' }
     expect(isEntitled('b', asked)).toBe(isEntitled('b', asked))
@@ -238,8 +218,7 @@ async function routes(marketplace: Marketplace, plans: Record<string, unknown>) 
 const RULES = { purchasableUids: PLANS, entitledWhen: () => true, maxStaleMs: 1e12 }
 
 function subscription(item: string | null, readAt: number): Subscription {
-  const { claim } = createReader()
   const of = { ...record('purchased', 1), purchasable_uid: item as string }
   const read = { record: of, state: 'purchased', readAt, requestedAt: null, pending: false }
-  return { ...claim.subscription, ...read, purchasableUid: item }
+  return subscriptionOf({ ...read, purchasableUid: item })
 }

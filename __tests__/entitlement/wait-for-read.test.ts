@@ -1,10 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, SECOND } from '../../lib/base/clock.js'
-import type { DecisionRules } from '../../lib/entitlement/decide.js'
-import { createEntitlements } from '../../lib/entitlement/entitlements.js'
-import type { Hint, Subscription } from '../../lib/store/port/store.js'
-import { createVirtualClock } from '../support/machine/virtual-clock.js'
-import { createReader, record } from '../support/scenes/reader.js'
+import type { Subscription } from '../../lib/store/port/store.js'
+import { createAnswers, inState } from '../support/scenes/answers.js'
+import { record } from '../support/scenes/reader.js'
 
 describe('the wait of a question for a read', () => {
   it('counts from the delivery, not from the question', async () => {
@@ -73,7 +71,7 @@ describe('the wait of a question for a read', () => {
     it.each([
       ['is five seconds after the last read', -5_000, {}, true],
       ['is less than that after the last read', -4_999, {}, false],
-      ['follows an answer that was no', -1, { state: 'suspended', record: record('suspended', 1) }, true],
+      ['follows an answer that was no', -1, inState('suspended'), true],
     ])('begins again, or not, when the request %s', async (_when, readAt, between, again) => {
       const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
       change({ readAt: clock.now() - SECOND, owedSince: clock.now() })
@@ -111,50 +109,26 @@ describe('the wait of a question for a read', () => {
   })
 })
 
-const isPurchased: DecisionRules['entitledWhen'] = ({ purchase_state }) => purchase_state === 'purchased'
-const confirmed = { record: record('purchased', 1), state: 'purchased' }
+const confirmed = inState('purchased')
 
 /** A business with one announced subscription that was never read. A question about it waits at most two seconds. */
-function asked(given: { requestedMsAgo: number | null } & Partial<Subscription>) {
-  const { requestedMsAgo, ...more } = given
-  const clock = createVirtualClock({ isBusy: () => false })
-  const requestedAt = requestedMsAgo === null ? null : clock.now() - requestedMsAgo
-  const subscription = { ...createReader().claim.subscription, owedSince: requestedAt, ...more, requestedAt }
-  let isDown = false
-  let subscribed = 0
-  let hint: (given: Hint) => void = () => {}
-  const { isEntitled, close } = createEntitlements({
-    store: {
-      readFirst: async () => {},
-      async subscriptionsOf() {
-        if (isDown) throw new Error('closed')
-        return [subscription]
-      },
-      subscribe(listener) {
-        subscribed++
-        hint = listener
-        return () => void subscribed--
-      },
-    },
-    rules: { purchasableUids: [], entitledWhen: isPurchased, maxStaleMs: HOUR },
-    waitMs: 2 * SECOND,
-    clock: clock.forProcess(),
-  })
+function asked({ requestedMsAgo, ...given }: { requestedMsAgo: number | null } & Partial<Subscription>) {
+  const more = (now: number) => {
+    const requestedAt = requestedMsAgo === null ? null : now - requestedMsAgo
+    const unread = { record: null, state: null, readAt: null, pending: true, owedSince: requestedAt }
+    return { ...unread, ...given, requestedAt }
+  }
+  const answers = createAnswers({ more, rules: { maxStaleMs: HOUR }, waitMs: 2 * SECOND })
   return {
-    clock,
-    close,
-    fail() {
-      isDown = true
-    },
-    subscribed: () => subscribed,
+    ...answers,
     /** Commits a change of the subscription. */
-    change(more: Partial<Subscription>) {
-      Object.assign(subscription, more)
-      hint({ kind: 'requested', businessUid: 'b' })
+    change(changes: Partial<Subscription>) {
+      answers.change(changes)
+      answers.notify({ kind: 'requested', businessUid: 'b' })
     },
     ask() {
       const question: { answer?: boolean } = {}
-      isEntitled('b').then((answer) => {
+      answers.isEntitled('b').then((answer) => {
         question.answer = answer
       })
       return question

@@ -7,7 +7,7 @@ import {
   type EventDefinition,
   type SchemaIssue,
 } from '../../lib/events/define-event.js'
-import { completeSubject, installSubject, noticeSubject, recordSubject } from '../../lib/events/subject.js'
+import { completeSubject } from '../../lib/events/subject.js'
 
 const OWN = defineEvent({
   entity_name: 'invoice',
@@ -76,46 +76,6 @@ describe('a subject', () => {
     for (const kind of ['notice', 'record', 'installed', 'uninstalled', 'other'] as const) {
       expect(completeSubject({ ...full, kind })).toEqual({ ...full, kind })
     }
-  })
-
-  it('of each built-in shape has its identifiers', () => {
-    const notice = { business_id: 'b', subscription_uid: 's', purchasable_uid: 'p' }
-    expect(noticeSubject(notice)).toEqual({
-      ...NOTHING,
-      subscription_uid: 's',
-      business_uid: 'b',
-      purchasable_uid: 'p',
-      kind: 'notice',
-    })
-    const record = {
-      uid: 's',
-      business_uid: 'b',
-      purchasable_uid: 'p',
-      purchase_state: null,
-      display_name: 'a',
-    }
-    expect(recordSubject(record)).toEqual({
-      ...NOTHING,
-      subscription_uid: 's',
-      business_uid: 'b',
-      purchasable_uid: 'p',
-      app: 'a',
-      kind: 'record',
-    })
-    expect(installSubject('installed')({ business_id: 'b', app_id: 'i', app_code_name: 'c' })).toEqual({
-      ...NOTHING,
-      business_uid: 'b',
-      app: 'i',
-      kind: 'installed',
-    })
-    expect(installSubject('uninstalled')({ business_id: 'b', app_code_name: 'c', event_time: 't' })).toEqual({
-      ...NOTHING,
-      business_uid: 'b',
-      app: 'c',
-      event_time: 't',
-      kind: 'uninstalled',
-    })
-    expect(installSubject('installed')({ business_id: 'b' })).toMatchObject({ app: null })
   })
 })
 

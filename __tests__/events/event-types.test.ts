@@ -14,20 +14,9 @@ import {
   type TokensOf,
 } from '../../lib/events/registry.js'
 import type { Subscription } from '../../lib/store/port/store.js'
+import { customEvents, holds, type Same } from '../support/scenes/own-events.js'
 
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
-const holds = <T extends true>(): T => true as T
-
-const custom = {
-  'invoice/paid': defineEvent({
-    entity_name: 'invoice',
-    event_type: 'paid',
-    data: z.object({ business_uid: z.string(), total: z.coerce.number() }),
-    tokens: ['business'],
-    subject: (data) => ({ business_uid: data.business_uid }),
-  }),
-}
-type Custom = typeof custom
+type Custom = typeof customEvents
 
 describe('the types of the events', () => {
   it('name the seven events', () => {
@@ -136,7 +125,7 @@ describe("the types with the app's own events", () => {
     holds<Same<MarketplaceEvent<'invoice/paid', R>['entity_name'], 'invoice'>>()
     holds<Same<Extract<AnyEvent<R>, { name: 'invoice/paid' }>['data']['total'], number>>()
     holds<Same<EventData<'app_subscription/installed', R>, EventData<'app_subscription/installed'>>>()
-    const registry: R = createRegistry(custom)
+    const registry: R = createRegistry(customEvents)
     expect(registry['invoice/paid'].entity_name).toBe('invoice')
   })
 

@@ -1,21 +1,18 @@
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
-import express5 from 'express'
 import {
   type Before,
   chunked,
   EVENT,
+  EXPRESSES,
   exchange,
   express4,
   head,
-  serve,
+  receiverOn,
   TEXT,
-} from '../support/receiving/bodies.js'
+} from '../support/receiving/receivers.js'
 
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('a body on %s', (_name, express) => {
+describe.each(EXPRESSES)('a body on %s', (_name, express) => {
   describe("B5 behind the app's own middleware", () => {
     it.each([
       ['json', () => express.json(), null],
@@ -26,7 +23,7 @@ describe.each([
       ['raw for something else', () => express.raw(), TEXT],
       ['urlencoded', () => express.urlencoded({ extended: false }), TEXT],
     ])('%s: is stored once', async (_what, middleware, text) => {
-      const { post, port, kept } = await serve(express, { before: [middleware()] })
+      const { post, port, kept } = await receiverOn(express, { before: [middleware()] })
       await post(TEXT).expect(200)
       await post(gzipSync(TEXT), { 'content-encoding': 'gzip' }).expect(200)
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
@@ -35,7 +32,7 @@ describe.each([
     })
 
     it('json, then text/plain: the router reads the body that json did not read', async () => {
-      const { post, kept } = await serve(express, {
+      const { post, kept } = await receiverOn(express, {
         before: [express.json(), express.urlencoded({ extended: false })],
       })
       await post(TEXT, { 'content-type': 'text/plain' }).expect(200)
@@ -49,7 +46,7 @@ describe.each([
         express.raw({ type: () => true }),
         express.text({ type: () => true }),
       ]) {
-        const { post, port, kept } = await serve(express, { before: [middleware] })
+        const { post, port, kept } = await receiverOn(express, { before: [middleware] })
         expect((await post('')).body.code).toBe('body_not_json')
         expect(await exchange(port, head({ 'content-type': 'application/json' }))).toMatch(/ 400 /)
         expect(kept).toEqual([])
@@ -57,13 +54,13 @@ describe.each([
     })
 
     it('a body of {} is stored unchanged', async () => {
-      const { post, kept } = await serve(express, { before: [express.json()] })
+      const { post, kept } = await receiverOn(express, { before: [express.json()] })
       await post('{}').expect(200)
       expect(kept).toEqual([{ value: {}, text: null }])
     })
 
     it('a body of {} without a content length is stored if express.json() marks it as read', async () => {
-      const { port, kept } = await serve(express, { before: [express.json()] })
+      const { port, kept } = await receiverOn(express, { before: [express.json()] })
       const message = head({ 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       const reply = await exchange(port, message + chunked('{}', 1))
       // In Express 5, nothing distinguishes this object from one of another middleware.
@@ -78,7 +75,7 @@ describe.each([
         express.raw({ type: () => true }),
         express.text({ type: () => true }),
       ]) {
-        const { post, kept } = await serve(express, { before: [middleware] })
+        const { post, kept } = await receiverOn(express, { before: [middleware] })
         await post(big).expect(413)
         await post(gzipSync(big), { 'content-encoding': 'gzip' }).expect((reply) => {
           // The size of a value that was parsed from compressed JSON is not known.
@@ -96,7 +93,7 @@ describe.each([
         },
       ],
     ])('one that has read the body %s: fails with body_already_read', async (_what, leave) => {
-      const { post, port, kept } = await serve(express, {
+      const { post, port, kept } = await receiverOn(express, {
         before: [
           (req, _res, next) => {
             req.resume().on('end', () => {
@@ -132,7 +129,7 @@ describe.each([
       ])(
         'a parser that takes JSON for a form is refused, and nothing mangled is stored: %s',
         async (text) => {
-          const { post, kept } = await serve(express, { before: [middleware()] })
+          const { post, kept } = await receiverOn(express, { before: [middleware()] })
           const reply = await post(text, { 'content-type': contentType }).expect(415)
           expect(reply.body).toMatchObject({
             code: 'content_type_unsupported',
@@ -151,7 +148,7 @@ describe.each([
       ['XML', 'application/soap+xml; charset=utf-8', { root: {} }],
       ['XML', 'application/xml', ['root']],
     ])('B20 one that has parsed %s is refused: %s %j', async (_what, contentType, value) => {
-      const { post, kept } = await serve(express, { before: [readsAs(() => value)] })
+      const { post, kept } = await receiverOn(express, { before: [readsAs(() => value)] })
       await post(TEXT, { 'content-type': contentType }).expect(415)
       expect(kept).toEqual([])
     })
@@ -159,7 +156,7 @@ describe.each([
     it.each(['application/x-www-form-urlencoded', 'application/xml', 'text/plain', 'application/json'])(
       'B20 one that parses %s as JSON is accepted',
       async (contentType) => {
-        const { post, kept } = await serve(express, { before: [express.json({ type: () => true })] })
+        const { post, kept } = await receiverOn(express, { before: [express.json({ type: () => true })] })
         await post(TEXT, { 'content-type': contentType }).expect(200)
         await post(`[7,${TEXT}]`, { 'content-type': contentType }).expect(200)
         expect(kept).toEqual([EVENT, 7, EVENT].map((value) => ({ value, text: null })))
@@ -178,7 +175,7 @@ describe.each([
           [express.urlencoded({ extended: true, verify }), 'application/x-www-form-urlencoded'],
           [express.json({ verify }), 'application/json'],
         ] as const) {
-          const { post, kept } = await serve(express, { before: [middleware] })
+          const { post, kept } = await receiverOn(express, { before: [middleware] })
           await post(TEXT, { 'content-type': contentType }).expect(200)
           await post(gzipSync(TEXT), { 'content-type': contentType, 'content-encoding': 'gzip' }).expect(200)
           await post('{', { 'content-type': contentType }).expect(400)
@@ -189,7 +186,7 @@ describe.each([
 
     it('B20 one that stores compressed bytes in rawBody: its parsed value is accepted', async () => {
       const rawBody = gzipSync(TEXT)
-      const { post, kept } = await serve(express, { before: [readsAs(() => EVENT, { rawBody })] })
+      const { post, kept } = await receiverOn(express, { before: [readsAs(() => EVENT, { rawBody })] })
       await post(rawBody, { 'content-encoding': 'gzip' }).expect(200)
       expect(kept).toEqual([{ value: EVENT, text: null }])
     })
@@ -200,7 +197,7 @@ describe.each([
         ['é'.repeat(40_000), 413],
         [Buffer.from([0x22, 0xc0, 0x22]), 400],
       ] as const) {
-        const { post, kept } = await serve(express, { before: [readsAs(() => EVENT, { rawBody })] })
+        const { post, kept } = await receiverOn(express, { before: [readsAs(() => EVENT, { rawBody })] })
         await post(TEXT).expect(status)
         expect(kept).toEqual([])
       }
@@ -219,7 +216,7 @@ describe.each([
         call: () => () => {},
       }
       const reviver = (key: string, value: unknown) => (made[key] ? made[key]() : value)
-      const { post, kept } = await serve(express, { before: [express.json({ reviver })] })
+      const { post, kept } = await receiverOn(express, { before: [express.json({ reviver })] })
       const data = Object.fromEntries(Object.keys(made).map((key) => [key, 1]))
       await post(JSON.stringify({ ...EVENT, data })).expect(200)
       const value = {
@@ -243,14 +240,14 @@ describe.each([
         },
       }
       for (const value of [circle, trap]) {
-        const { post, kept } = await serve(express, { before: [readsAs(() => value)] })
+        const { post, kept } = await receiverOn(express, { before: [readsAs(() => value)] })
         await post(TEXT).expect(200)
         expect(kept).toHaveLength(1)
       }
     })
 
     it('B23 express.text() that inserts replacement characters is detected by the size', async () => {
-      const { post, kept } = await serve(express, { before: [express.text({ type: () => true })] })
+      const { post, kept } = await receiverOn(express, { before: [express.text({ type: () => true })] })
       const broken = Buffer.concat([Buffer.from('{"a":"'), Buffer.from([0x80]), Buffer.from('"}')])
       const reply = await post(broken).expect(400)
       expect(reply.body.code).toBe('body_not_utf8')
@@ -262,7 +259,7 @@ describe.each([
     })
 
     it('one that is slow, or pauses the request, loses nothing', async () => {
-      const { post, kept } = await serve(express, {
+      const { post, kept } = await receiverOn(express, {
         before: [
           (req, _res, next) => {
             req.pause()
@@ -275,7 +272,7 @@ describe.each([
     })
 
     it('one that has set the encoding of the stream loses nothing', async () => {
-      const { post, kept } = await serve(express, {
+      const { post, kept } = await receiverOn(express, {
         before: [
           (req, _res, next) => {
             req.setEncoding('latin1')

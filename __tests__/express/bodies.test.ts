@@ -1,12 +1,16 @@
 import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
-import express5 from 'express'
-import { chunked, EVENT, exchange, express4, head, serve, TEXT } from '../support/receiving/bodies.js'
+import {
+  chunked,
+  EVENT,
+  EXPRESSES,
+  exchange,
+  head,
+  receiverOn,
+  TEXT,
+} from '../support/receiving/receivers.js'
 
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('a body on %s', (_name, express) => {
+describe.each(EXPRESSES)('a body on %s', (_name, express) => {
   it.each([
     'application/json',
     'application/json; charset=utf-8',
@@ -21,13 +25,13 @@ describe.each([
     'application/x-www-form-urlencoded',
     'nonsense',
   ])('B4 is accepted with the content type %s', async (contentType) => {
-    const { post, kept } = await serve(express)
+    const { post, kept } = await receiverOn(express)
     await post(TEXT, { 'content-type': contentType }).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
   })
 
   it('B4 is accepted without a content type', async () => {
-    const { port, kept } = await serve(express)
+    const { port, kept } = await receiverOn(express)
     const message = head({ 'content-length': Buffer.byteLength(TEXT) }) + Buffer.from(TEXT).toString('latin1')
     const reply = await exchange(port, message)
     expect(reply).toMatch(/^HTTP\/1\.1 200 /)
@@ -44,7 +48,7 @@ describe.each([
     'MULTIPART/mixed',
   ])('B4 is refused with 415 for the content type %s', async (contentType) => {
     for (const before of [[], [express.raw({ type: () => true })]]) {
-      const { post, kept } = await serve(express, { before })
+      const { post, kept } = await receiverOn(express, { before })
       const reply = await post(TEXT, { 'content-type': contentType })
       expect(reply.status).toBe(415)
       expect(kept).toEqual([])
@@ -60,7 +64,7 @@ describe.each([
     ['identity', Buffer.from],
     ['', Buffer.from],
   ])('is accepted with the content encoding %j', async (encoding, compress: (text: string) => Buffer) => {
-    const { post, kept } = await serve(express)
+    const { post, kept } = await receiverOn(express)
     await post(compress(TEXT), { 'content-encoding': encoding }).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
   })
@@ -68,7 +72,7 @@ describe.each([
   it.each(['gzip, gzip', 'identity, gzip', 'gzip,', 'zstd', 'compress', '*'])(
     'B3 is refused with 415 for the content encoding %s',
     async (encoding) => {
-      const { post, kept } = await serve(express)
+      const { post, kept } = await receiverOn(express)
       const reply = await post(TEXT, { 'content-encoding': encoding }).expect(415)
       expect(reply.body.code).toBe('body_encoding_unsupported')
       expect(kept).toEqual([])
@@ -76,7 +80,7 @@ describe.each([
   )
 
   it('is refused with 400 if it cannot be decompressed', async () => {
-    const { post, kept } = await serve(express)
+    const { post, kept } = await receiverOn(express)
     const whole = gzipSync(TEXT)
     for (const [encoding, body] of [
       ['gzip', Buffer.from(TEXT)],
@@ -92,7 +96,7 @@ describe.each([
   })
 
   it('B3 is limited by its decompressed size, and a bomb is not unpacked', async () => {
-    const { post, kept } = await serve(express)
+    const { post, kept } = await receiverOn(express)
     const bomb = Buffer.alloc(50 * 1024 * 1024, 32)
     for (const [encoding, compress] of [
       ['gzip', gzipSync],
@@ -110,7 +114,7 @@ describe.each([
   })
 
   it('B1, B2 may have exactly the size of the limit, with a content length or in chunks', async () => {
-    const { post, port, kept } = await serve(express)
+    const { post, port, kept } = await receiverOn(express)
     const fits = `"${'é'.repeat(32_767)}"`
     await post(fits).expect(200)
     await post(`${fits} `).expect(413)
@@ -124,7 +128,7 @@ describe.each([
   })
 
   it('loses its byte order mark', async () => {
-    const { post, kept } = await serve(express)
+    const { post, kept } = await receiverOn(express)
     await post(`\ufeff${TEXT}`).expect(200)
     expect(kept).toEqual([{ value: EVENT, text: TEXT }])
   })
@@ -136,7 +140,7 @@ describe.each([
     ['a cut character', [0xe2, 0x82]],
   ])('B6 is refused with 400 if it is not UTF-8: %s', async (_what, bytes) => {
     for (const before of [[], [express.raw({ type: () => true })]]) {
-      const { post, kept } = await serve(express, { before })
+      const { post, kept } = await receiverOn(express, { before })
       const body = Buffer.concat([Buffer.from('{"a":"'), Buffer.from(bytes), Buffer.from('"}')])
       const reply = await post(body).expect(400)
       expect(reply.body.code).toBe('body_not_utf8')
@@ -147,7 +151,7 @@ describe.each([
   it.each(['', ' ', '{', '{"a":}', 'undefined', "{'a':1}", '<html>', '[1', '\u0000', '{"a":1}x'])(
     'B12 is refused with 400 if it is not JSON: %j',
     async (text) => {
-      const { post, kept } = await serve(express)
+      const { post, kept } = await receiverOn(express)
       const reply = await post(text).expect(400)
       expect(reply.body.code).toBe('body_not_json')
       if (text.length > 3) expect(reply.text).not.toContain(text)

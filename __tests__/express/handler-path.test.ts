@@ -3,12 +3,11 @@ import type { Server } from 'node:net'
 import { describe, expect, it, jest } from '@jest/globals'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
-import { onCleanUp } from '../support/clean-up.js'
+import { quietWarnings } from '../support/output.js'
 import { OPTIONS, seenBy, send, serve } from '../support/receiving/handler-calls.js'
+import { SECRET } from '../support/receiving/receivers.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
 import { listen } from '../support/serving.js'
-
-const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 const PATH = '/webhooks/marketplace'
 
@@ -100,8 +99,7 @@ describe('the path of the handler', () => {
 
 describe('marketplace.handler', () => {
   it('receives as the router does, and reports an error of the app in a warning', async () => {
-    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => warnings.mockRestore())
+    const warnings = quietWarnings()
     const marketplace = openMarketplace(await startPlatform(), { worker: false })
     const otherwise = () => {
       throw new Error('the app is broken')

@@ -2,25 +2,18 @@ import { once } from 'node:events'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { connect as connectHttp2, createServer as createHttp2Server } from 'node:http2'
 import { describe, expect, it } from '@jest/globals'
-import express5 from 'express'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
+import { EXPRESSES, SECRET } from '../support/receiving/receivers.js'
 import { listen } from '../support/serving.js'
-
-const express4 = require('express-4') as typeof express5
-
-const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 
 const PATH = '/webhooks/marketplace'
 
 const EVENT = { entity_name: 'application', event_type: 'rated' }
 
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('the handler in front of %s', (_name, express) => {
+describe.each(EXPRESSES)('the handler in front of %s', (_name, express) => {
   it('receives deliveries, and leaves all other requests to the app, with bodies and not-found pages', async () => {
     const app = express()
     app.use(express.json())

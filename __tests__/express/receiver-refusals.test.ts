@@ -1,16 +1,10 @@
-import type { Socket } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
-import express5 from 'express'
 import request from 'supertest'
 import type { ReceiverOptions } from '../../lib/express/take-delivery.js'
-import { barrier, dial, EVENT, express4, listen, setUp } from '../support/receiving/receivers.js'
+import { closed, dial, EVENT, EXPRESSES, receiverOn, SECRET } from '../support/receiving/receivers.js'
+import { gate } from '../support/until.js'
 
-const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
-
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('the receiver on %s', (_name, express) => {
+describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
   describe('A1 answers 404 with an empty body', () => {
     it.each([
       '',
@@ -33,7 +27,7 @@ describe.each([
       `/${'x'.repeat(10_000)}`,
       '/__proto__',
     ])('A4 at <mount>%s', async (path) => {
-      const { app, kept } = setUp(express)
+      const { app, kept } = await receiverOn(express)
       for (const method of ['post', 'get', 'put'] as const) {
         const reply = await request(app)[method](`/hooks${path}`)
         expect([reply.status, reply.text]).toEqual([404, ''])
@@ -42,8 +36,7 @@ describe.each([
     })
 
     it('before the body is sent', async () => {
-      const { app, kept } = setUp(express)
-      const { port } = await listen(app)
+      const { kept, port } = await receiverOn(express)
       const socket = await dial(port)
       socket.write('POST /hooks/wrong HTTP/1.1\r\nhost: a\r\ncontent-length: 1000\r\n\r\n')
       const reply = await closed(socket)
@@ -53,7 +46,7 @@ describe.each([
     })
 
     it('also to a sender that has already sent a large body', async () => {
-      const { app } = setUp(express)
+      const { app } = await receiverOn(express)
       for (let i = 0; i < 5; i++) {
         await request(app)
           .post('/hooks/wrong')
@@ -67,7 +60,7 @@ describe.each([
   it.each(['get', 'put', 'patch', 'delete', 'options', 'head'] as const)(
     'A7 answers %s with 405',
     async (method) => {
-      const { app, kept } = setUp(express)
+      const { app, kept } = await receiverOn(express)
       const reply = await request(app)[method](`/hooks/${SECRET}`)
       expect(reply.status).toBe(405)
       expect(reply.headers).toMatchObject({ allow: 'POST', 'content-type': 'application/problem+json' })
@@ -78,8 +71,8 @@ describe.each([
 
   describe('a delivery that cannot be stored', () => {
     const notKept = async (options: Partial<ReceiverOptions>) => {
-      const { app, outcomes } = setUp(express, options)
-      const reply = await request(app).post(`/hooks/${SECRET}`).send(EVENT)
+      const { outcomes, post } = await receiverOn(express, { options })
+      const reply = await post(EVENT)
       expect(reply.status).toBe(503)
       expect(reply.headers).toMatchObject({ 'retry-after': '5', 'content-type': 'application/problem+json' })
       expect(reply.body).toMatchObject({ status: 503, code: 'delivery_not_accepted' })
@@ -103,15 +96,16 @@ describe.each([
       ['success', undefined],
       ['failure', new Error('too late for anybody to hear')],
     ])('gets 503 if accept takes too long, and its later %s is not counted', async (_what, result) => {
-      const gate = barrier()
+      const hold = gate()
       const counted: string[] = []
       await notKept({
         acceptTimeoutMs: 50,
-        accept: (envelopes) => gate.passed.then(() => envelopes.map(() => ({ id: 'late', issues: null }))),
+        accept: (envelopes) => hold.opened.then(() => envelopes.map(() => ({ id: 'late', issues: null }))),
         count: (outcome) => void counted.push(outcome),
       })
-      gate.open(result)
-      await gate.passed.catch(() => {})
+      if (result) hold.fail(result)
+      else hold.open()
+      await hold.opened.catch(() => {})
       await new Promise(setImmediate)
       expect(counted).toEqual(['delivery_not_accepted'])
     })
@@ -120,31 +114,25 @@ describe.each([
       const count = () => {
         throw new Error('no meter')
       }
-      const stored = setUp(express, { count })
-      await request(stored.app).post(`/hooks/${SECRET}`).send(EVENT).expect(200)
-      const failing = setUp(express, { count, accept: () => Promise.reject(new Error('disk full')) })
-      await request(failing.app).post(`/hooks/${SECRET}`).send(EVENT).expect(503)
+      const stored = await receiverOn(express, { options: { count } })
+      await stored.post(EVENT).expect(200)
+      const failing = await receiverOn(express, {
+        options: { count, accept: () => Promise.reject(new Error('disk full')) },
+      })
+      await failing.post(EVENT).expect(503)
     })
 
     it('is reported to the app', async () => {
       const failure = new Error('disk full')
       const errors: unknown[] = []
-      const { app } = setUp(express, {
-        accept: () => Promise.reject(failure),
-        count: (_outcome, error) => errors.push(error?.cause),
+      const { post } = await receiverOn(express, {
+        options: {
+          accept: () => Promise.reject(failure),
+          count: (_outcome, error) => errors.push(error?.cause),
+        },
       })
-      await request(app).post(`/hooks/${SECRET}`).send(EVENT).expect(503)
+      await post(EVENT).expect(503)
       expect(errors).toEqual([failure])
     })
   })
 })
-
-/** All data until the other side closes. */
-async function closed(socket: Socket): Promise<string> {
-  let text = ''
-  socket.on('data', (data) => {
-    text += data
-  })
-  await new Promise((resolve) => socket.on('close', resolve))
-  return text
-}

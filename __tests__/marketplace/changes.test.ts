@@ -1,10 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import type { PurchaseChange } from '../../lib/index.js'
 import { createScene } from '../support/scene.js'
-import { bringAbout, pendingChanges } from '../support/scenes/changes.js'
+import { B1 } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
 
 describe('every change', () => {
   it('reaches every handler with its full description', async () => {
@@ -41,23 +39,6 @@ describe('every change', () => {
     expect(first[1]?.id).not.toBe(first[0]?.id)
   })
 
-  it('includes whether the business may use the app, considering all its subscriptions', async () => {
-    const { platform, marketplace } = await createScene()
-    const seen: [string | null, boolean][] = []
-    marketplace.onPurchaseChange(({ to, entitled }) => void seen.push([to, entitled]))
-    const old = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the first purchase is handled', () => seen.length === 1)
-    platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await until('the second purchase is handled', () => seen.length === 2)
-    platform.cancel(old.uid)
-    await until('the end of the first purchase is handled', () => seen.length === 3)
-    expect(seen).toEqual([
-      ['purchased', true],
-      ['purchased', true],
-      ['canceled', true],
-    ])
-  })
-
   it('D1 is delivered once for many deliveries about it, and never if the state stays the same', async () => {
     const { platform, marketplace } = await createScene()
     const seen: PurchaseChange[] = []
@@ -74,16 +55,5 @@ describe('every change', () => {
       [null, 'purchased'],
       ['purchased', 'canceled'],
     ])
-  })
-
-  it('waits in the journal until a handler of changes is added', async () => {
-    const { platform, marketplace } = await createScene()
-    await bringAbout(platform, marketplace, ['purchased', 'suspended', 'purchased'])
-    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(3)
-    const seen: (string | null)[] = []
-    marketplace.onPurchaseChange(({ to }) => void seen.push(to))
-    await until('all three changes are handled', () => seen.length === 3)
-    expect(seen).toEqual(['purchased', 'suspended', 'purchased'])
-    await until('the journal has no pending changes', async () => (await pendingChanges(marketplace)) === 0)
   })
 })

@@ -2,10 +2,10 @@ import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import type { Decision, PurchaseChange } from '../../lib/index.js'
 import { storeFor } from '../../lib/store-option.js'
-import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
+import { notice } from '../support/events.js'
 import { internals } from '../support/internals.js'
 import { createScene, OUR_ITEM } from '../support/scene.js'
 import { until } from '../support/until.js'
@@ -69,16 +69,6 @@ describe('J2 while the store cannot be read', () => {
 })
 
 describe('when the store fails the worker', () => {
-  it('a store that cannot be opened is opened later, and deliveries before that get 503', async () => {
-    const { store, scene } = await faultyScene({}, [{ on: 'open', kind: 'unavailable', times: 2 }])
-    expect((await scene.deliver(notice('b1', 's1'))).status).toBe(503)
-    await until(
-      'a delivery is accepted',
-      async () => (await scene.deliver(notice('b1', 's1'))).status === 200,
-    )
-    expect(store.faults.held).toBe(0)
-  })
-
   it.each(['unavailable', 'unacknowledged'] as const)(
     'a read whose finish is %s is finished later, and its change is delivered',
     async (kind) => {
@@ -227,12 +217,4 @@ function purchased({ platform }: Awaited<ReturnType<typeof createScene>>) {
 
 function settled(decision: Decision): boolean {
   return decision.subscriptions.length > 0 && decision.subscriptions.every(({ pending }) => !pending)
-}
-
-function notice(business_id: string, subscription_uid: string) {
-  return sampleDelivery('purchasable_subscription/update', {
-    business_id,
-    subscription_uid,
-    purchasable_uid: OUR_ITEM,
-  })
 }

@@ -1,12 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
-import { sampleDelivery } from '../../lib/testing/index.js'
-import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
+import { createScene } from '../support/scene.js'
 import { buy, notice, readsOf } from '../support/scenes/purchases.js'
+import { B1, B2 } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('deliveries of every form', () => {
   it.each([
@@ -31,61 +27,9 @@ describe('deliveries of every form', () => {
     expect(await marketplace.isEntitled(business_uid)).toBe(false)
     expect(platform.deliveries.map(({ status }) => status)).toEqual([200, 200, 200])
   })
-
-  it('take effect one by one if an array mixes correct, foreign and broken ones', async () => {
-    const { platform, marketplace, deliver } = await createScene()
-    const announced: string[] = []
-    const purchase = (business_uid: string, purchasable_uid = OUR_ITEM) =>
-      platform.purchase({ business_uid, purchasable_uid, payment: 'succeeded' })
-    platform.faults.add({ on: 'delivery', kind: 'drop' })
-    for (const [business, item] of [
-      [B1, OUR_ITEM],
-      [B2, OTHER_ITEM],
-    ] as const) {
-      const { uid } = purchase(business, item)
-      announced.push(uid)
-    }
-    const { body } = await deliver([
-      null,
-      notice({ subscription_uid: announced[1], business_id: B2, purchasable_uid: OTHER_ITEM }),
-      { entity_name: 'purchasable_subscription', event_type: 'created', data: {} },
-      notice({ subscription_uid: announced[0] }),
-    ])
-    expect(body.ids).toHaveLength(4)
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect(await marketplace.isEntitled(B2)).toBe(false)
-  })
-
-  it('do not lose a purchase, even with a new event or without a purchasable_uid', async () => {
-    const { platform, marketplace, deliver } = await createScene()
-    platform.faults.add({ on: 'delivery', kind: 'drop' })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    const { status } = await deliver(
-      notice({ subscription_uid: uid, purchasable_uid: undefined, a_new_field: [1] }),
-    )
-    expect(status).toBe(200)
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-  })
 })
 
 describe('a forged payload', () => {
-  const forgedRecord = (data: Record<string, unknown>) =>
-    sampleDelivery('purchasable_subscription/updated', {
-      business_uid: B1,
-      purchasable_uid: OUR_ITEM,
-      purchase_state: 'purchased',
-      is_active: true,
-      updated_at: '2999-01-01T00:00:00.000Z',
-      ...data,
-    })
-
-  it('never takes access away, even with canceled', async () => {
-    const { platform, marketplace, deliver } = await createScene()
-    const { uid } = await buy(platform, marketplace)
-    await deliver(forgedRecord({ uid, purchase_state: 'canceled', is_active: false }))
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-  })
-
   it('causes at most four reads a second, if it is a flood of one notice', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const { uid } = await buy(platform, marketplace)

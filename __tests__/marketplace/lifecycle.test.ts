@@ -1,52 +1,16 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
-import { createScene, deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
-import { createFileScene, notice } from '../support/scenes/file-scene.js'
-import { OUR_ITEM } from '../support/settings.js'
+import { noticeOf } from '../support/events.js'
+import { quietWarnings } from '../support/output.js'
+import { deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { createFileScene } from '../support/scenes/file-scene.js'
+import { track } from '../support/scenes/purchases.js'
+import { B1, OUR_ITEM } from '../support/settings.js'
 import { until } from '../support/until.js'
-
-const B1 = 'business-one'
-
-describe('start and close', () => {
-  it('K2 may be called in any order and any number of times', async () => {
-    const platform = await startPlatform()
-    for (let round = 0; round < 50; round++) {
-      const marketplace = openMarketplace(platform)
-      const calls = Array.from({ length: 6 }, () =>
-        Math.random() < 0.5 ? ('start' as const) : ('close' as const),
-      )
-      const results = await Promise.allSettled([
-        ...calls.map(async (call) => {
-          if (Math.random() < 0.5) await new Promise((resolve) => setImmediate(resolve))
-          return marketplace[call]()
-        }),
-        marketplace.close(),
-      ])
-      for (const result of results) {
-        if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'closed' })
-      }
-      expect(await marketplace.isEntitled(B1)).toBe(false)
-      expect(await marketplace.health()).toMatchObject({
-        status: 'failing',
-        problems: [{ code: 'closed' }],
-        counts: null,
-      })
-      await expect(marketplace.start()).rejects.toMatchObject({ code: 'closed' })
-    }
-  })
-
-  it('run the worker automatically', async () => {
-    const { platform, marketplace } = await createScene()
-    platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await platform.settled()
-    expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect((await marketplace.health()).status).toBe('ok')
-  })
-})
 
 describe('two marketplaces in one app', () => {
   it('share no deliveries, answers, handlers or end', async () => {
@@ -61,7 +25,8 @@ describe('two marketplaces in one app', () => {
     const url = await serve(express().use('/ours', ours.router).use('/theirs', theirs.router))
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     const statusAt = async (mount: string, secret: string) =>
-      (await fetch(`${url}/${mount}/${secret}`, { method: 'POST', body: JSON.stringify(notice(uid)) })).status
+      (await fetch(`${url}/${mount}/${secret}`, { method: 'POST', body: JSON.stringify(noticeOf(uid)) }))
+        .status
 
     expect(await statusAt('ours', secrets[1])).toBe(404)
     expect(await statusAt('ours', secrets[0])).toBe(200)
@@ -77,8 +42,7 @@ describe('two marketplaces in one app', () => {
 describe('before the store is open', () => {
   it('a question waits until it is open', async () => {
     const { platform, store, marketplace } = await createFileScene()
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await track(platform, marketplace)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     await marketplace.close()
 
@@ -96,8 +60,7 @@ describe('before the store is open', () => {
   })
 
   it('a database that starts later is found without a restart; until then every business is denied and nothing is acknowledged', async () => {
-    const emitWarning = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => emitWarning.mockRestore())
+    quietWarnings()
     const platform = await startPlatform()
     const folder = join(temporaryFolder(), 'comes-later')
     const marketplace = openMarketplace(platform, { store: `sqlite:${join(folder, 'm.db')}` })
@@ -105,7 +68,7 @@ describe('before the store is open', () => {
     const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
 
-    expect((await deliver(target, notice(uid))).status).toBe(503)
+    expect((await deliver(target, noticeOf(uid))).status).toBe(503)
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({ known: false, reason: 'store_unavailable' })
     expect((await marketplace.health()).status).toBe('failing')
@@ -115,9 +78,9 @@ describe('before the store is open', () => {
     ])
 
     mkdirSync(folder)
-    await until('a delivery is accepted', async () => (await deliver(target, notice(uid))).status === 200)
+    await until('a delivery is accepted', async () => (await deliver(target, noticeOf(uid))).status === 200)
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect((await deliver(target, notice(uid))).status).toBe(200)
+    expect((await deliver(target, noticeOf(uid))).status).toBe(200)
     expect((await marketplace.health()).status).toBe('ok')
   })
 })

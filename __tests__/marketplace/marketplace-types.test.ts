@@ -1,29 +1,14 @@
 import { describe, expect, it } from '@jest/globals'
-import { z } from 'zod'
 import {
   createMarketplace,
-  defineEvent,
   type Handler,
   type HandlerFor,
   type Marketplace,
   type PurchaseChange,
-  type SubscriptionRecord,
 } from '../../lib/index.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { customEvents, holds, type Same } from '../support/scenes/own-events.js'
 import { CLIENT, DELIVERY_SECRET } from '../support/settings.js'
-
-type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
-const holds = <T extends true>(): T => true as T
-
-const customEvents = {
-  'invoice/paid': defineEvent({
-    entity_name: 'invoice',
-    event_type: 'paid',
-    data: z.object({ business_uid: z.string(), total: z.coerce.number() }),
-    tokens: ['business'],
-    subject: (data) => ({ business_uid: data.business_uid }),
-  }),
-}
 
 // The handlers are typed as in separate files.
 const onInstalled: HandlerFor<'application/installed'> = ({ data }) => data.business_id.toUpperCase()
@@ -82,19 +67,5 @@ describe('the types of a marketplace', () => {
     const handler: HandlerFor<'application/deleted'> = () => {}
     const free: Handler<{ total: number }> = ({ total }) => total
     expect([handler, free]).toHaveLength(2)
-  })
-})
-
-describe('the types of a record', () => {
-  it('have its documented fields as documented, and allow unknown ones', () => {
-    type Text = string | null | undefined
-    holds<Same<SubscriptionRecord['updated_at'], Text>>()
-    holds<Same<SubscriptionRecord['buyer_uid'], Text>>()
-    holds<Same<SubscriptionRecord['expiration_date'], Text>>()
-    holds<Same<SubscriptionRecord['purchase_price'], string | number | null | undefined>>()
-    holds<Same<SubscriptionRecord['is_active'], boolean | null | undefined>>()
-    holds<Same<SubscriptionRecord['purchase_state'], string>>()
-    holds<Same<SubscriptionRecord['anything'], unknown>>()
-    expect(onChange).toBeDefined()
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { createScene } from '../support/scene.js'
-import { buy, explode } from '../support/scenes/purchases.js'
-
-const B1 = 'business-one'
+import { explode } from '../support/scenes/changes.js'
+import { buy } from '../support/scenes/purchases.js'
+import { B1 } from '../support/settings.js'
 
 it('J21 a number is accepted as its text wherever an identifier is expected', async () => {
   const { platform, marketplace } = await createScene()

@@ -1,8 +1,10 @@
+import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
 import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
 import { ConfigError } from '../../lib/base/errors.js'
 import { defineEvent } from '../../lib/events/define-event.js'
+import { createMarketplace } from '../../lib/index.js'
 import { readOptions } from '../../lib/options.js'
 import { postgresStore, storeFor } from '../../lib/store-option.js'
 
@@ -62,9 +64,12 @@ describe('options', () => {
     }
   })
 
-  it('may omit each group, or leave it empty', () => {
+  it('may omit each group, or leave it empty or undefined', () => {
+    const usual = JSON.stringify(readOptions(MINIMAL))
     const empty = { freshness: {}, reads: {}, handlers: {}, retention: {} }
-    expect(JSON.stringify(readOptions({ ...MINIMAL, ...empty }))).toBe(JSON.stringify(readOptions(MINIMAL)))
+    const none = { store: undefined, entitledWhen: undefined, worker: undefined, clock: undefined }
+    for (const given of [empty, none, { ...none, freshness: undefined, closeTimeoutMs: undefined }])
+      expect(JSON.stringify(readOptions({ ...MINIMAL, ...given }))).toBe(usual)
   })
 
   it.each(['freshness', 'reads', 'handlers', 'retention'])('require an object of settings as %s', (name) => {
@@ -224,7 +229,7 @@ describe('faults of options', () => {
     const { app, platform } = MINIMAL
     const options = {
       app: { ...app, clientId: '' },
-      platform: { ...platform },
+      platform: { ...platform, baseUrl: 'https://me:canary@platform.example' },
       bodyLimitBytes: 1,
       deliverySecrets: 'hunter2',
       extra: 'canary',
@@ -232,7 +237,8 @@ describe('faults of options', () => {
     const error = errorOf(options)
     expect(error.faults.length).toBeGreaterThanOrEqual(4)
     expect(error.message).toBe(`Cannot create the marketplace: ${error.faults.join('; ')}`)
-    expect(error.message).not.toMatch(/hunter2|canary/)
+    expect(inspect(error, { depth: null })).not.toMatch(/hunter2|canary/)
+    expect(() => createMarketplace(options as never)).toThrow(error.message)
   })
 
   it.each([undefined, null, 'text', 5])('are about the options themselves when they are %j', (options) => {

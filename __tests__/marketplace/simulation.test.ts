@@ -1,10 +1,5 @@
 import '../support/simulation/quick-construction.js'
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
-import { DAY, SECOND } from '../../lib/base/clock.js'
-import type { ReadClaim } from '../../lib/store/port/store.js'
-import { createLeaseLoop } from '../../lib/work/leases/lease-loop.js'
-import { claimOne } from '../support/conformance/lab.js'
-import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { createDatabase, type Database } from '../support/simulation/database.js'
 import { simulate } from '../support/simulation/run.js'
 
@@ -46,66 +41,3 @@ describe('D19 a simulated world', () => {
     expect((await simulate(FIRST, database)).trace).toEqual(trace)
   })
 })
-
-describe('the defects that simulated worlds found stay fixed:', () => {
-  it('D6 a read whose process was frozen longer than its lease has no effect when the process resumes', async () => {
-    const database = await createDatabase()
-    let now = Date.parse(AT)
-    await database.begin(() => now)
-    const store = database.storeFor({ announce() {}, watch() {} })
-    await store.open()
-    await store.requestRefresh({
-      kind: 'subscription',
-      subscriptionUid: 's',
-      businessUid: 'b',
-      purchasableUid: null,
-    })
-    const claim = (await claimOne(store, {
-      urgencies: [1, 2],
-      except: [],
-      leaseMs: 60 * SECOND,
-    })) as ReadClaim
-    const record = { uid: 's', business_uid: 'b', purchasable_uid: 'i', purchase_state: 'purchased' }
-    now += DAY
-    await store.finishRead(claim, {
-      found: { record, state: 'purchased', gone: null },
-      settled: true,
-      failure: null,
-      progress: null,
-      nextInMs: DAY,
-    })
-    const [subscription] = await store.subscriptionsOf('b')
-    expect(subscription?.readAt ?? 0).toBeLessThanOrEqual(Date.parse(AT) + 60 * SECOND)
-    await database.close()
-  })
-
-  it('a loop that was woken often returns to one look per poll', async () => {
-    const clock = createVirtualClock({ isBusy: () => false })
-    let looks = 0
-    const loop = createLeaseLoop<object>({
-      concurrency: 4,
-      claim: async () => {
-        looks++
-        return { items: [], isAll: true }
-      },
-      run: async () => {},
-      giveBack: async () => {},
-      renew: async () => true,
-      leaseMs: 60 * SECOND,
-      renewEveryMs: 10 * SECOND,
-      pollMs: SECOND,
-      clock: clock.forProcess(),
-      onError() {},
-    })
-    loop.start()
-    for (let wakes = 0; wakes < 200; wakes++) {
-      loop.wake()
-      await clock.advance(137)
-    }
-    looks = 0
-    await clock.advance(60 * SECOND)
-    expect(looks).toBeLessThan(80)
-  })
-})
-
-const AT = '2030-01-01T00:00:00.000Z'

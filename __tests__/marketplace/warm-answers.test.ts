@@ -1,11 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../lib/base/clock.js'
-import { createEntitlements } from '../../lib/entitlement/entitlements.js'
-import type { Hint, Subscription } from '../../lib/store/port/store.js'
-import { createVirtualClock } from '../support/machine/virtual-clock.js'
+import type { Hint } from '../../lib/store/port/store.js'
 import { openMarketplace } from '../support/scene.js'
-import { createReader, record } from '../support/scenes/reader.js'
-import { gate } from '../support/until.js'
+import { createAnswers, inState } from '../support/scenes/answers.js'
 
 const TTL_MS = 5 * SECOND
 const MAX_STALE_MS = 60 * SECOND
@@ -18,31 +15,11 @@ describe('isEntitled', () => {
   })
 
   it('answers no from memory for a business that is not entitled, and for one that was never named', async () => {
-    const { isEntitled, become, looks } = remembered()
-    become({ record: record('canceled', 1), state: 'canceled' })
+    const { isEntitled, change, looks } = remembered()
+    change(inState('canceled'))
     for (const _time of ['cold', 'warm'])
       expect([await isEntitled('b'), await isEntitled('unknown')]).toEqual([false, false])
     expect(looks()).toBe(2)
-  })
-
-  it('obeys the rules for identifiers: a number counts as its text, and an invalid identifier is not entitled', async () => {
-    const { isEntitled, looks } = remembered()
-    expect([await isEntitled('7'), await isEntitled(7)]).toEqual([true, true])
-    expect(looks()).toBe(1)
-    const odd = ['', 'a\u0000b', '\ud800', 'x'.repeat(256), 7.5, Number.NaN, null, undefined, {}, Symbol('b')]
-    for (const each of odd) expect(await isEntitled(each as string)).toBe(false)
-    expect(looks()).toBe(1)
-  })
-
-  it('counts only the given items, even from memory and for a number', async () => {
-    const { isEntitled } = remembered()
-    for (const business of ['7', 7])
-      for (const [item, expected] of [
-        ['p', true],
-        ['q', false],
-      ] as const) {
-        expect(await isEntitled(business, { purchasableUid: item })).toBe(expected)
-      }
   })
 
   it('looks again as soon as the answer has reached its maximum age', async () => {
@@ -55,7 +32,7 @@ describe('isEntitled', () => {
   })
 
   it('looks again as soon as the read behind a yes is too old', async () => {
-    const { isEntitled, isInMemory, clock } = remembered({ readMsAgo: MAX_STALE_MS - SECOND })
+    const { isEntitled, isInMemory, clock } = remembered(MAX_STALE_MS - SECOND)
     await isEntitled('b')
     await clock.advance(SECOND - 1)
     expect(await isInMemory('b')).toBe(true)
@@ -83,21 +60,14 @@ describe('isEntitled', () => {
   })
 
   it('ignores the result of a load that was outdated before it ended', async () => {
-    const { isEntitled, isInMemory, notify, clock, looking } = remembered({ slow: true })
+    const { isEntitled, isInMemory, notify, clock, hold } = remembered()
+    const looking = hold()
     const asked = isEntitled('b')
     await clock.advance(SECOND)
     notify({ kind: 'requested', businessUid: 'b' })
     looking.open()
     expect(await asked).toBe(true)
     expect(await isInMemory('b')).toBe(false)
-  })
-
-  it('keeps its last answer while the database is down', async () => {
-    const { isEntitled, clock, fail } = remembered()
-    await isEntitled('b')
-    fail()
-    await clock.advance(TTL_MS)
-    expect(await isEntitled('b')).toBe(true)
   })
 })
 
@@ -120,61 +90,17 @@ describe('an answer from memory', () => {
   })
 })
 
-/** Entitlements over a store with one purchased subscription for each business except 'unknown'. */
-function remembered({ readMsAgo = 0, slow = false }: { readMsAgo?: number; slow?: boolean } = {}) {
-  const clock = createVirtualClock({ isBusy: () => false })
-  let subscription: Subscription = {
-    ...createReader().claim.subscription,
-    record: record('purchased', 1),
-    state: 'purchased',
-    readAt: clock.now() - readMsAgo,
-    requestedAt: null,
-    pending: false,
-  }
-  let notify: (hint: Hint) => void = () => {}
-  let isDown = false
-  let looks = 0
-  const looking = gate()
-  if (!slow) looking.open()
-  const { isEntitled } = createEntitlements({
-    store: {
-      readFirst: async () => {},
-      async subscriptionsOf(businessUid) {
-        looks++
-        await looking.opened
-        if (isDown) throw new Error('down')
-        return businessUid === 'unknown' ? [] : [subscription]
-      },
-      subscribe(listener) {
-        notify = listener
-        return () => {}
-      },
-    },
-    rules: {
-      purchasableUids: [],
-      entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
-      maxStaleMs: MAX_STALE_MS,
-    },
-    waitMs: 0,
-    clock: clock.forProcess(),
-  })
+/** The answers to questions about a business that has bought. */
+function remembered(readMsAgo = 0) {
+  const more = (now: number) => ({ readAt: now - readMsAgo })
+  const answers = createAnswers({ more, rules: { maxStaleMs: MAX_STALE_MS } })
   return {
-    isEntitled,
+    ...answers,
     /** Asks, and says whether the store was left alone. */
     async isInMemory(businessUid: string) {
-      const before = looks
-      await isEntitled(businessUid)
-      return looks === before
-    },
-    clock,
-    looking,
-    looks: () => looks,
-    notify: (hint: Hint) => notify(hint),
-    become(changes: Partial<Subscription>) {
-      subscription = { ...subscription, ...changes }
-    },
-    fail() {
-      isDown = true
+      const before = answers.looks()
+      await answers.isEntitled(businessUid)
+      return answers.looks() === before
     },
   }
 }

@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { type Clock, MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
 import { type Health, PROBLEMS } from '../../lib/index.js'
 import { createHealthChanges } from '../../lib/operations/health/health-changes.js'
@@ -6,9 +6,9 @@ import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import type { LogFields } from '../../lib/telemetry/logger.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { storeOption } from '../support/engines/store-option.js'
 import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { quietWarnings } from '../support/output.js'
 import { startScraping } from '../support/processes/exposition.js'
 import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
 import { looks, until } from '../support/until.js'
@@ -87,8 +87,7 @@ describe('onHealthChange', () => {
   })
 
   it('K60 takes a listener that throws or rejects, and still calls the others', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { marketplace, counted } = await watched()
     marketplace.onHealthChange(() => {
       throw new Error('no pager')
@@ -107,8 +106,7 @@ describe('onHealthChange', () => {
 
 describe('K70 a problem that appears and ends', () => {
   it('is a gauge of its code and a line of the log', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { scrape } = await startScraping()
     const lines: [string, LogFields, string][] = []
     const logger = {

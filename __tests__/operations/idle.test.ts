@@ -1,18 +1,15 @@
-import { describe, expect, it, jest } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
-import { createMarketplace } from '../../lib/index.js'
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { internals } from '../support/internals.js'
-import { CLIENT, createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { quietWarnings } from '../support/output.js'
+import { createScene, openMarketplace } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
-
-const HOUR = 3_600_000
 
 describe.each(ENGINE_NAMES)('settled() on %s', (name) => {
   const engine = useEngine(name)
@@ -82,8 +79,7 @@ describe('settled()', () => {
       handlers: { retryDelaysMs: [20, HOUR] },
       ...internals({ pollMs: 20 }),
     })
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const attempts: number[] = []
     marketplace.on('application/installed', (_event, { attempt }) => {
       attempts.push(attempt)
@@ -120,16 +116,5 @@ describe('settled()', () => {
     await deliver(sampleDelivery('application/installed'))
     await marketplace.settled()
     expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(1)
-  })
-
-  it('rejects once the marketplace is closed', async () => {
-    const marketplace = createMarketplace({
-      app: { ...CLIENT, purchasableUid: OUR_ITEM },
-      platform: { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' },
-      deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
-      store: 'sqlite::memory:',
-    })
-    await marketplace.close()
-    await expect(marketplace.settled()).rejects.toMatchObject({ code: 'closed' })
   })
 })

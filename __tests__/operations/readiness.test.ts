@@ -1,18 +1,17 @@
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
-import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
+import { temporaryFolder } from '../support/clean-up.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
 import { internals } from '../support/internals.js'
+import { quietWarnings } from '../support/output.js'
 import { createScene } from '../support/scene.js'
 
 describe('readiness()', () => {
   it('is ready once the store is open, and not before', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const folder = temporaryFolder()
     const { marketplace } = await createScene({ store: `sqlite:${folder}/not-there/m.db` })
     const { ready, problems } = await marketplace.readiness()
@@ -22,19 +21,6 @@ describe('readiness()', () => {
     })
     const good = await createScene({ store: `sqlite:${folder}/m.db` })
     expect(await good.marketplace.readiness()).toEqual({ ready: true, problems: [] })
-  })
-
-  it('is not ready while the last write has failed', async () => {
-    const inner = storeFor('sqlite::memory:', systemClock)
-    let problem: string | null = null
-    const store: Store = { ...inner, problem: async () => problem }
-    const { marketplace } = await createScene({ store: storeOption(store) })
-    expect(await marketplace.readiness()).toMatchObject({ ready: true })
-    problem = 'the disk is full'
-    expect(await marketplace.readiness()).toMatchObject({
-      ready: false,
-      problems: [{ code: 'store_write_failed', message: 'the disk is full' }],
-    })
   })
 
   it('answers within a second even if the store does not', async () => {
@@ -52,8 +38,7 @@ describe('readiness()', () => {
   })
 
   it('stays ready while handlers fail, because they would fail in another instance too', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { marketplace, deliver } = await createScene({
       handlers: { retryDelaysMs: [] },
       ...internals({ pollMs: 20 }),

@@ -1,12 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import { internals } from '../support/internals.js'
-import { createScene, OUR_ITEM } from '../support/scene.js'
-import { buy, notice, readsOf } from '../support/scenes/purchases.js'
+import { answering, purchaseOf } from '../support/platform/answering.js'
+import { createScene } from '../support/scene.js'
+import { buy, notice } from '../support/scenes/purchases.js'
+import { B1, B2 } from '../support/settings.js'
 import { gate, until } from '../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('track and refresh', () => {
   it('find a subscription whose events were all lost', async () => {
@@ -44,20 +42,6 @@ describe('track and refresh', () => {
       subscriptions: [{ purchase_state: 'canceled', pending: false }],
     })
     expect(await marketplace.isEntitled(B1)).toBe(false)
-  })
-
-  it('wait for the read in refresh', async () => {
-    const { platform, marketplace } = await createScene({ freshness: { waitMs: 0 } })
-    platform.faults.add({ on: 'delivery', kind: 'drop' })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
-    await until('the first read has begun', () => marketplace.isEntitled(B1))
-    platform.cancel(uid)
-    platform.faults.add({ on: 'read', kind: 'slow', ms: 150 })
-    expect(await marketplace.businesses.refresh(B1)).toMatchObject({
-      entitled: false,
-      reason: 'not_purchased',
-    })
   })
 
   it('ignore the failure of a read that began before the refresh', async () => {
@@ -102,39 +86,12 @@ describe('track and refresh', () => {
       expect(decision).toMatchObject({ entitled: true, subscriptions: [{ pending: true }] })
     },
   )
-
-  it.each([
-    ['nothing', undefined],
-    ['null', null],
-    ['an empty text', ''],
-    ['256 characters', 'x'.repeat(256)],
-    ['a control character', 'a\u0000b'],
-    ['an object', {}],
-    ['an array', ['b']],
-    ['NaN', Number.NaN],
-  ])('refuse an invalid identifier: %s', async (_what, odd) => {
-    const { marketplace } = await createScene()
-    await expect(marketplace.businesses.refresh(odd as string)).rejects.toMatchObject({
-      code: 'argument_invalid',
-    })
-    const tracked = marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: odd as string })
-    await expect(tracked).rejects.toMatchObject({ code: 'argument_invalid' })
-    const other = marketplace.subscriptions.track({ subscriptionUid: odd as string, businessUid: B1 })
-    await expect(other).rejects.toMatchObject({ code: 'argument_invalid' })
-  })
 })
 
 it('D22 track repairs a subscription that moved to another business: one business loses it, the other gets it', async () => {
   let owner = B1
-  const fetchAs: typeof fetch = async (input, init) => {
-    const url = new URL(String(input))
-    if (url.pathname === '/oauth/token')
-      return Response.json({ access_token: url.searchParams.get('business_uid') })
-    const isOwner = new Headers(init?.headers).get('authorization') === `Bearer ${owner}`
-    const record = { uid: 's1', business_uid: owner, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
-    return Response.json({ data: { subscriptions: isOwner ? [record] : [] } })
-  }
-  const { marketplace } = await createScene({ platform: { fetch: fetchAs } })
+  const platform = answering((uid, business) => (business === owner ? [purchaseOf(uid, owner)] : []))
+  const { marketplace } = await createScene({ platform })
   const handled: unknown[] = []
   marketplace.onPurchaseChange(({ business_uid, from, to, entitled }) => {
     handled.push([business_uid, from, to, entitled])
@@ -151,12 +108,4 @@ it('D22 track repairs a subscription that moved to another business: one busines
     [B1, 'purchased', null, false],
     [B2, null, 'purchased', true],
   ])
-})
-
-it('D22 a delivery that names another business for a subscription causes at most one read, and moves nothing', async () => {
-  const { platform, marketplace } = await createScene()
-  const { uid } = await buy(platform, marketplace)
-  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B2 })
-  await until('the subscription is read', () => readsOf(platform, uid) >= 2)
-  expect([await marketplace.isEntitled(B1), await marketplace.isEntitled(B2)]).toEqual([true, false])
 })

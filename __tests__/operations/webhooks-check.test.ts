@@ -125,10 +125,4 @@ describe('webhooks.check()', () => {
     expect(files.join('')).toContain('application/installed')
     expect(guesses.filter((guess) => files.some((file) => file.includes(guess)))).toEqual([])
   })
-
-  it('rejects after close()', async () => {
-    const { marketplace } = await createScene()
-    await marketplace.close()
-    await expect(marketplace.webhooks.check()).rejects.toMatchObject({ code: 'closed' })
-  })
 })

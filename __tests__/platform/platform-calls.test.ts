@@ -1,10 +1,14 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { ServerResponse } from 'node:http'
 import { inspect } from 'node:util'
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
+import { MarketplaceError } from '../../lib/base/errors.js'
+import { createPlatformClient } from '../../lib/platform/client.js'
 import { createHttp } from '../../lib/platform/http.js'
 import { appToken, businessToken, directoryToken } from '../../lib/platform/token.js'
+import { PLATFORM_DEFAULTS } from '../support/defaults.js'
 import { type Answer, found, html, json, outage, read, start } from '../support/platform/platform-calls.js'
+import { until } from '../support/until.js'
 
 describe('a token endpoint that never answers', () => {
   it('does not delay a caller that aborts, and does not cancel the call for the others', async () => {
@@ -14,31 +18,12 @@ describe('a token endpoint that never answers', () => {
     const request = { subscriptionUid: 's1', businessUid: 'b1' }
     const leaving = client.readSubscription({ ...request, signal: controller.signal })
     const staying = client.readSubscription(request)
-    await until(() => waiting.length === 1)
+    await until('a token is requested', () => waiting.length === 1)
     controller.abort()
     expect(await leaving).toEqual(outage('unreachable'))
     waiting[0]?.end('{"access_token":"late"}')
     expect(await staying).toEqual(found())
     expect(requests.filter(({ method }) => method === 'POST')).toHaveLength(1)
-  })
-
-  it('F9 does not stop businesses with a cached token', async () => {
-    const hanging = (req: IncomingMessage, res: ServerResponse) =>
-      req.url?.includes('business_uid=b1') && json(200, { access_token: 'cached' })(req, res)
-    const { client, requests } = await start({ token: hanging, timeoutMs: 10_000 })
-    await read(client)
-    const controller = new AbortController()
-    const stuck = Array.from({ length: 8 }, (_, i) =>
-      client.readSubscription({
-        subscriptionUid: `x${i}`,
-        businessUid: `x${i}`,
-        signal: controller.signal,
-      }),
-    )
-    await until(() => requests.filter(({ method }) => method === 'POST').length === 5)
-    expect(await read(client)).toEqual(found())
-    controller.abort()
-    await Promise.all(stuck)
   })
 })
 
@@ -47,6 +32,28 @@ describe('the call of fetch', () => {
     const { send } = createHttp({ fetch: () => new Promise(() => {}), timeoutMs: 50, clock: systemClock })
     const call = send({ method: 'GET', url: new URL('http://platform.example') })
     await expect(call).rejects.toMatchObject({ code: 'platform_timeout' })
+  })
+
+  it('shows no secret in an error when fetch itself quotes the address', async () => {
+    const quoting = async (url: unknown) => {
+      const cause = new TypeError(`Invalid URL ${url}`)
+      throw new TypeError(`Failed to parse URL from ${url}`, { cause })
+    }
+    const { send } = createHttp({ ...PLATFORM_DEFAULTS, fetch: quoting as typeof fetch })
+    const url = new URL('http://x/?client_secret=canary')
+    const error = await send({ method: 'POST', url }).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(MarketplaceError)
+    expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary')
+  })
+
+  it('shows no secret in a result when an address cannot be parsed', async () => {
+    const broken = 'http://[canary'
+    const app = { clientId: 'client', clientSecret: 'canary' }
+    const client = createPlatformClient({ ...PLATFORM_DEFAULTS, ...app, baseUrl: broken, authUrl: broken })
+    expect(await read(client)).toEqual({ kind: 'outage', code: 'config_invalid' })
+    const error = await client.registerWebhook(registration()).catch((thrown: unknown) => thrown)
+    expect(error).toBeInstanceOf(MarketplaceError)
+    expect(inspect(error, { depth: null, showHidden: true })).not.toContain('canary')
   })
 })
 
@@ -169,13 +176,5 @@ function registration() {
     targetUrl: 'https://app.example/hooks/secret-path',
     token: appToken('app-token') as ReturnType<typeof appToken> | ReturnType<typeof businessToken>,
     accepts: (event: string) => (event === 'e' ? (['app'] as const) : undefined),
-  }
-}
-
-async function until(condition: () => boolean) {
-  const deadline = Date.now() + 5_000
-  while (!condition()) {
-    if (Date.now() > deadline) throw new Error('the condition did not become true')
-    await new Promise((resolve) => setTimeout(resolve, 5))
   }
 }

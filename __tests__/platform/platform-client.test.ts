@@ -42,21 +42,6 @@ describe('reading a subscription', () => {
     ])
   })
 
-  it.each([
-    '../../etc',
-    's1&filter[uid]=s2',
-    '@evil.example',
-    '#',
-    'a\r\nHost: evil',
-    'ü 猫',
-    '%2f..%2f',
-    '?x=1',
-  ])('A17 sends the identifier %j as one query value to the configured origin', async (uid) => {
-    const { client, requests } = await start()
-    await client.readSubscription({ subscriptionUid: uid, businessUid: uid })
-    expect(requests.map(({ query }) => query)).toMatchObject([{ business_uid: uid }, { 'filter[uid]': uid }])
-  })
-
   it('D13 matches the record by uid, never by position', async () => {
     const { client } = await start({
       read: records({ ...RECORD, uid: 'other' }, RECORD, { ...RECORD, uid: 'third' }),
@@ -215,37 +200,6 @@ describe('reading a subscription', () => {
     await read(client)
     await read(client)
     expect(requests.map(({ method }) => method)).toEqual(['POST', 'GET', 'POST', 'GET'])
-  })
-
-  it('E12 makes at most four reads at once', async () => {
-    let now = 0
-    let most = 0
-    const counted = (req: IncomingMessage, res: ServerResponse) => {
-      most = Math.max(most, ++now)
-      setTimeout(() => {
-        now--
-        records()(req, res)
-      }, 20)
-    }
-    const { client } = await start({ read: counted })
-    await Promise.all(
-      Array.from({ length: 20 }, (_, i) =>
-        client.readSubscription({ subscriptionUid: `s${i}`, businessUid: 'b1' }),
-      ),
-    )
-    expect(most).toBe(4)
-  })
-
-  it('gives up at once if its signal is aborted', async () => {
-    const { client } = await start({ read: () => {}, timeoutMs: 60_000 })
-    const controller = new AbortController()
-    const reading = client.readSubscription({
-      subscriptionUid: 's1',
-      businessUid: 'b1',
-      signal: controller.signal,
-    })
-    controller.abort()
-    expect(await reading).toMatchObject({ kind: 'outage' })
   })
 })
 

@@ -1,9 +1,12 @@
+import { join } from 'node:path'
 import express from 'express'
+import type { Clock } from '../../lib/base/clock.js'
 import { createMarketplace, type Marketplace, type MarketplaceOptions } from '../../lib/index.js'
 import { INTERNALS } from '../../lib/options.js'
 import { createSimulator, type Simulator, type SimulatorOptions } from '../../lib/testing/index.js'
-import { onCleanUp } from './clean-up.js'
+import { onCleanUp, temporaryFolder } from './clean-up.js'
 import { internals } from './internals.js'
+import { jumpingClock } from './machine/jumping-clock.js'
 import { serve } from './serving.js'
 import { CLIENT, DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM } from './settings.js'
 
@@ -26,6 +29,12 @@ export interface Scene {
   deliver(
     body: unknown,
   ): Promise<{ status: number; id: string; headers: Headers; body: Record<string, unknown> }>
+  /** The codes of the problems that health shows. */
+  codes(): Promise<string[]>
+  /** The clock of the app. Unless the test gives its own, `jump` and `leap` move it: see `jumpingClock`. */
+  clock: Clock
+  jump(ms: number): void
+  leap(ms: number): void
 }
 
 /** An Express app with a marketplace, to which a simulated platform delivers over real HTTP. */
@@ -34,12 +43,28 @@ export async function createScene(
   simulatorOptions: Partial<SimulatorOptions> = {},
 ): Promise<Scene> {
   const platform = await startPlatform(simulatorOptions)
-  const marketplace = openMarketplace(platform, options)
+  const time = jumpingClock()
+  const { clock = time.clock } = options
+  const marketplace = openMarketplace(platform, { ...options, clock })
   const app = express().use('/hooks', marketplace.router)
   const url = await serve(app)
   const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
   for (const event of REGISTERED) await platform.register(event, target)
-  return { platform, marketplace, app, url, target, deliver: (body) => deliver(target, body) }
+  return {
+    ...{ platform, marketplace, app, url, target, ...time, clock },
+    deliver: (body) => deliver(target, body),
+    codes: () => codesOf(marketplace),
+  }
+}
+
+/** The codes of the problems that health shows. */
+export async function codesOf(marketplace: Pick<Marketplace, 'health'>): Promise<string[]> {
+  return (await marketplace.health()).problems.map(({ code }) => code)
+}
+
+/** The address of a new database in a file. */
+export function newFile(): string {
+  return `sqlite:${join(temporaryFolder(), 'm.db')}`
 }
 
 /** The events that an app registers for with its own token. Tests that need `updated` add it. */

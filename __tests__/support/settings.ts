@@ -4,3 +4,6 @@ export const DELIVERY_SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
 /** The app's own item on the simulated platform, and an item of another app of the same owner. */
 export const OUR_ITEM = 'item-ours'
 export const OTHER_ITEM = 'item-other'
+/** The business of most tests, and another one. */
+export const B1 = 'business-one'
+export const B2 = 'business-two'

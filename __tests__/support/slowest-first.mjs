@@ -55,7 +55,6 @@ const SLOWEST = [
   'marketplace/failing-store.test.ts',
   'marketplace/simulation.test.ts',
   'entitlement/entitlement.test.ts',
-  'faults/reading/vanished.test.ts',
   'postgres/postgres-hangs.test.ts',
   'faults/reading/clocks.test.ts',
   'package/api-docs.test.ts',

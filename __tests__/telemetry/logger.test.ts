@@ -1,10 +1,11 @@
 import { Console } from 'node:console'
 import { Writable } from 'node:stream'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { ConfigError, createMarketplace, type Logger } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { quietWarnings } from '../support/output.js'
 import { CLIENT, createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -27,39 +28,6 @@ describe('the logger', () => {
       'error',
       { area: 'handling', code: 'dead' },
       `event ${id}: TypeError: the mail server is away`,
-    ])
-  })
-
-  it('gets each change of health once, whatever the numbers in it', async () => {
-    quietWarnings()
-    const { logger, lines } = collecting()
-    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
-    const ofHealth = () => lines.filter(([, fields]) => 'status' in fields)
-    await marketplace.health()
-    expect(ofHealth()).toEqual([])
-    let isBroken = true
-    marketplace.on('application/installed', () => {
-      if (isBroken) throw new Error('never')
-    })
-    const { id } = await deliver(sampleDelivery('application/installed'))
-    const { id: other } = await deliver(sampleDelivery('application/installed'))
-    await marketplace.settled()
-    await marketplace.health()
-    await marketplace.health()
-    isBroken = false
-    await marketplace.journal.replay(id)
-    await marketplace.settled()
-    await marketplace.health()
-    await marketplace.journal.replay(other)
-    await marketplace.settled()
-    await marketplace.health()
-    expect(ofHealth()).toEqual([
-      [
-        'warn',
-        { status: 'degraded', problems: 'entries_dead' },
-        expect.stringMatching(/^Health is degraded: 2 journal entries are dead/),
-      ],
-      ['info', { status: 'ok' }, 'Health is ok again'],
     ])
   })
 
@@ -138,9 +106,4 @@ function collecting() {
     void lines.push([level, fields as Record<string, unknown>, message])
   const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
   return { logger, lines }
-}
-
-function quietWarnings() {
-  jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-  onCleanUp(() => jest.restoreAllMocks())
 }

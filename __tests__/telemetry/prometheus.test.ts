@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
-import { onCleanUp } from '../support/clean-up.js'
 import { storeOption } from '../support/engines/store-option.js'
 import { internals } from '../support/internals.js'
+import { quietWarnings } from '../support/output.js'
 import { startScraping } from '../support/processes/exposition.js'
 import { createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
@@ -29,8 +29,7 @@ describe('docs/prometheus.md', () => {
   })
 
   it('fires each alert on a real scrape of its problem, and none while all is well', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { scrape } = await startScraping()
     const inner = storeFor('sqlite::memory:', systemClock)
     let isFull = false

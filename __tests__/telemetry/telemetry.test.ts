@@ -10,6 +10,7 @@ import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { storeOption } from '../support/engines/store-option.js'
+import { quietWarnings } from '../support/output.js'
 import { startScraping } from '../support/processes/exposition.js'
 import { createScene } from '../support/scene.js'
 
@@ -17,8 +18,7 @@ describe('metrics', () => {
   it('have every instrument of the table, with its unit and description', async () => {
     const { reader } = await startScraping()
     const { marketplace, platform, deliver, app, url } = await createScene()
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     marketplace.onPurchaseChange(() => {})
     marketplace.onHandlerError(() => {})
     app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
@@ -127,8 +127,7 @@ describe('spans', () => {
 
   it('record that a handler failed, but not its message', async () => {
     const exporter = startTracing()
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { marketplace, deliver } = await createScene({ handlers: { retryDelaysMs: [] } })
     marketplace.on('application/installed', () => {
       throw new Error('canary-message')

@@ -1,14 +1,12 @@
-import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { createClassifier } from '../../lib/events/classify.js'
 import { createRegistry } from '../../lib/events/registry.js'
 import type { Marketplace } from '../../lib/index.js'
-import type { NewEvent } from '../../lib/store/port/store.js'
 import { createIntake } from '../../lib/work/receiving/intake.js'
 import type { NamedItem } from '../../lib/work/receiving/requested-reads.js'
-import { temporaryFolder } from '../support/clean-up.js'
 import { jumpingClock } from '../support/machine/jumping-clock.js'
-import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
+import { createScene, newFile, openMarketplace, startPlatform } from '../support/scene.js'
+import { track } from '../support/scenes/purchases.js'
 import { until } from '../support/until.js'
 
 const WORKERS = [
@@ -16,52 +14,6 @@ const WORKERS = [
   ['without a worker', false],
 ] as const
 const DAY = 24 * 60 * 60 * 1_000
-
-describe('the read that an event requests', () => {
-  it.each([
-    ['create', 'mine', 'subscription'],
-    ['create', null, 'subscription'],
-    ['create', {}, 'subscription'],
-    ['create', 'theirs', 'subscription'],
-    ['update', 'mine', 'subscription'],
-    ['update', '', 'subscription'],
-    ['update', 'theirs', 'subscription'],
-    // With a full record it still announces a subscription of the app.
-    ['create with a record', 'mine', 'subscription'],
-    ['create with a record', undefined, 'subscription'],
-    ['create with a record', 'theirs', 'subscription'],
-    // This event is sent for every subscription of the business, so another item is normal.
-    ['updated', 'mine', 'subscription'],
-    ['updated', null, 'subscription'],
-    ['updated', ['mine'], 'subscription'],
-    ['updated', 'theirs', 'known'],
-  ])('B22, J32 happens for %s of the item %j: %s', async (event, item, kind) => {
-    const { accept, requests } = setUp(['mine', 'mine-too'])
-    await accept(event, item)
-    expect(requests()).toEqual([
-      {
-        kind,
-        subscriptionUid: 's1',
-        businessUid: 'b1',
-        ...(kind === 'known'
-          ? {}
-          : { purchasableUid: typeof item === 'string' && item !== '' ? item : null }),
-      },
-    ])
-  })
-
-  it.each([
-    ['create', 'subscription'],
-    ['update', 'subscription'],
-    ['create with a record', 'subscription'],
-    ['updated', 'known'],
-  ])('happens without app.purchasableUid for %s of any item or none: %s', async (event, kind) => {
-    const { accept, requests, noted, intake } = setUp([])
-    for (const item of ['mine', 'theirs', null]) await accept(event, item)
-    expect(requests().map((request) => request?.kind)).toEqual([kind, kind, kind])
-    expect([noted, intake.problems()]).toEqual([[], []])
-  })
-})
 
 describe('notices for other items', () => {
   it('J32 degrade the health, with a problem that names their item and app.purchasableUid, until a notice for the own item arrives', async () => {
@@ -158,8 +110,7 @@ describe('known subscriptions for other items', () => {
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    await track(platform, marketplace, 'b1')
     await until(
       'the subscription is read',
       async () => (await marketplace.explain('b1')).reason === 'other_app',
@@ -167,65 +118,45 @@ describe('known subscriptions for other items', () => {
     await expectMisspelt(marketplace)
   })
 
-  it('J32 handlers hear that a purchase is of another item, once app.purchasableUid does not name its item', async () => {
+  it('J32 handlers hear that a purchase is of another item once app.purchasableUid does not name its item, and of a purchase once it does again', async () => {
     const platform = await startPlatform()
-    const store = `sqlite:${join(temporaryFolder(), 'db')}`
+    const store = newFile()
     const heard: unknown[] = []
     const open = (app: object) => {
       const marketplace = openMarketplace(platform, { store, app })
-      marketplace.onPurchaseChange(({ to, gone, cause }) => void heard.push({ to, gone, cause }))
+      marketplace.onPurchaseChange(({ from, to, gone, cause }) => void heard.push({ from, to, gone, cause }))
       return marketplace
     }
     const correct = open({})
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await correct.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+    await track(platform, correct, 'b1')
     await correct.businesses.refresh('b1')
     await correct.settled()
     await correct.close()
     const misspelt = open({ purchasableUid: 'misspelt' })
-    await misspelt.businesses.refresh('b1')
-    await until('the change is handled', () => heard.length > 1)
-    // The cause says that it is no sign of a lost event.
-    expect(heard).toEqual([
-      { to: 'purchased', gone: null, cause: 'request' },
-      { to: null, gone: 'other_item', cause: 'import' },
-    ])
-  })
-
-  it('J32 handlers hear of a purchase once app.purchasableUid names its item, at the next read', async () => {
-    const platform = await startPlatform()
-    const store = `sqlite:${join(temporaryFolder(), 'db')}`
-    const heard: unknown[] = []
-    const open = (app: object) => {
-      const marketplace = openMarketplace(platform, { store, app })
-      marketplace.onPurchaseChange(
-        ({ from, to, cause, entitled }) => void heard.push({ from, to, cause, entitled }),
-      )
-      return marketplace
-    }
-    const misspelt = open({ purchasableUid: 'misspelt' })
-    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-    await misspelt.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
     const { subscriptions } = await misspelt.businesses.refresh('b1')
     expect(subscriptions).toMatchObject([{ reason: 'other_app', purchase_state: 'purchased' }])
+    await until('the change is handled', () => heard.length > 1)
     await misspelt.settled()
     await misspelt.close()
-    expect(heard).toEqual([])
     const corrected = open({})
     expect(await corrected.isEntitled('b1')).toBe(true)
     await corrected.businesses.refresh('b1')
-    await until('the change is handled', () => heard.length > 0)
-    expect(heard).toEqual([{ from: null, to: 'purchased', cause: 'import', entitled: true }])
+    await until('the change is handled', () => heard.length > 2)
+    // The cause says that it is no sign of a lost event.
+    expect(heard).toEqual([
+      { from: null, to: 'purchased', gone: null, cause: 'request' },
+      { from: 'purchased', to: null, gone: 'other_item', cause: 'import' },
+      { from: null, to: 'purchased', gone: null, cause: 'import' },
+    ])
   })
 
   it.each(WORKERS)(
     'J34 a misspelt app.purchasableUid shows in health() after a restart: %s',
     async (_, worker) => {
       const platform = await startPlatform()
-      const store = `sqlite:${join(temporaryFolder(), 'db')}`
+      const store = newFile()
       const before = openMarketplace(platform, { store })
-      const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
-      await before.subscriptions.track({ subscriptionUid: uid, businessUid: 'b1' })
+      await track(platform, before, 'b1')
       await until('the subscription is read', () => before.isEntitled('b1'))
       await before.close()
       const after = openMarketplace(platform, { store, worker, app: { purchasableUid: 'misspelt' } })
@@ -269,16 +200,14 @@ describe('a purchase that is announced with a full record', () => {
 })
 
 function setUp(purchasableUids: string[]) {
-  const events: NewEvent[] = []
   const noted: NamedItem[] = []
   let failure: Error | undefined
   const { clock, jump } = jumpingClock()
   const intake = createIntake({
     classify: createClassifier(createRegistry()),
     store: {
-      async accept(given) {
+      async accept() {
         if (failure) throw failure
-        events.push(...given)
       },
     },
     purchasableUids,
@@ -304,11 +233,6 @@ function setUp(purchasableUids: string[]) {
     intake,
     noted,
     jump,
-    /** Without what they announce. */
-    requests: () =>
-      events.map(({ refresh }) =>
-        refresh && 'announces' in refresh ? { ...refresh, announces: undefined } : refresh,
-      ),
     fail(error: Error | undefined) {
       failure = error
     },

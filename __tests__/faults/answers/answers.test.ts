@@ -4,27 +4,22 @@ import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { eventOf } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { ADDRESSES, answering, purchaseOf } from '../../support/platform/answering.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 describe('the answer after a new announcement', () => {
   it('D20 stays unknown after the process that was verifying it has been closed', async () => {
     const { store } = await openStoreWithSql('sqlite::memory:')
-    const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
     let reads = 0
-    const marketplace = openMarketplace(urls, {
+    const marketplace = openMarketplace(ADDRESSES, {
       store: storeOption({ ...store, close: async () => {} }),
       closeTimeoutMs: 50,
-      platform: {
-        async fetch(input, init) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-          // The second read is under way when the process ends.
-          if (++reads > 1)
-            await new Promise((_resolve, reject) => init?.signal?.addEventListener('abort', reject))
-          return Response.json({ data: { subscriptions: [] } })
-        },
-      },
+      platform: answering(async (_uid, _business, signal) => {
+        // The second read is under way when the process ends.
+        if (++reads > 1) await new Promise((_resolve, reject) => signal?.addEventListener('abort', reject))
+        return []
+      }),
     })
     await store.accept([eventOf('s1', 'b1')])
     await until('the second process reads it', () => reads > 1)
@@ -38,21 +33,13 @@ describe('D22 an event that names another business', () => {
     const { clock, jump } = jumpingClock()
     let isRefused = false
     let candidateReads = 0
-    const own = { uid: 's1', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
-    const urls = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
-    const marketplace = openMarketplace(urls, {
+    const marketplace = openMarketplace(ADDRESSES, {
       clock,
-      platform: {
-        async fetch(input, init) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token')
-            return Response.json({ access_token: url.searchParams.get('business_uid') })
-          const isOwn = new Headers(init?.headers).get('authorization') === 'Bearer b1'
-          if (isOwn && isRefused) return Response.json({}, { status: 403 })
-          if (!isOwn) candidateReads++
-          return Response.json({ data: { subscriptions: isOwn ? [own] : [] } })
-        },
-      },
+      platform: answering((uid, business) => {
+        if (business === 'b1') return isRefused ? Response.json({}, { status: 403 }) : [purchaseOf(uid, 'b1')]
+        candidateReads++
+        return []
+      }),
     })
     await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'b1' })
     await until('the subscription is read', () => marketplace.isEntitled('b1'))

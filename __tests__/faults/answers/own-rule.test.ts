@@ -1,12 +1,11 @@
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import type { Request } from 'express'
 import { ConfigError, createMarketplace, type MarketplaceOptions } from '../../../lib/index.js'
-import { onCleanUp } from '../../support/clean-up.js'
+import { quietWarnings } from '../../support/output.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { buy } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 const BROKEN: readonly [string, () => unknown, RegExp][] = [
   ['throws', () => JSON.parse('{'), /entitledWhen threw SyntaxError: /],
@@ -59,8 +58,7 @@ describe("J70 the app's own rule", () => {
   )
 
   it('J70 degrades health while it fails, and emits one warning for each kind of failure', async () => {
-    const emitted = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => emitted.mockRestore())
+    const emitted = quietWarnings()
     const mistake = { rule: () => JSON.parse('{') as unknown }
     const { marketplace, platform, isBroken } = await scene(() => mistake.rule())
     await buy(platform, marketplace)

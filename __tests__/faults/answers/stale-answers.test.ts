@@ -1,11 +1,8 @@
-import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, SECOND } from '../../../lib/base/clock.js'
 import type { Marketplace } from '../../../lib/index.js'
-import { temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
-import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, openMarketplace } from '../../support/scene.js'
+import { codesOf, createScene, newFile, openMarketplace } from '../../support/scene.js'
 import { createBusinesses } from '../../support/scenes/many-businesses.js'
 import { gate, until } from '../../support/until.js'
 
@@ -60,9 +57,8 @@ describe('K71 an app that was stopped', () => {
     ['for less than maxStaleMs is ok from its start on', 40 * HOUR, []],
     ['for longer is degraded until the reads come back', 4 * DAY, ['answers_stale']],
   ])('%s', async (_title, stoppedMs, codes) => {
-    const { clock, jump } = jumpingClock()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-    const { platform, marketplace } = await createScene({ clock, store })
+    const store = newFile()
+    const { platform, marketplace, clock, jump } = await createScene({ store })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the purchase is seen', () => marketplace.isEntitled('b1'))
     await marketplace.close()
@@ -140,8 +136,4 @@ const TIMES = { maxStaleMs: 6 * HOUR, reconcileEveryMs: 2.5 * HOUR }
 
 function numbers(from: number, to: number): number[] {
   return Array.from({ length: to - from + 1 }, (_, i) => from + i)
-}
-
-async function codesOf(marketplace: Marketplace): Promise<string[]> {
-  return (await marketplace.health()).problems.map(({ code }) => code)
 }

@@ -3,12 +3,11 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { Marketplace } from '../../../lib/index.js'
 import { internals } from '../../support/internals.js'
-import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene } from '../../support/scene.js'
 import { buy, notice, readsOf } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
-const B1 = 'business-one'
 const WAIT_MS = 1_500
 
 /** Longer than pages may wait in all. */
@@ -77,8 +76,7 @@ describe('J84 refresh() during a flood that adds a request during each read', ()
 
 describe('J82 one event that ends a purchase follows a quiet time', () => {
   it('a page waits for the read that shows the end', async () => {
-    const { clock, jump } = jumpingClock()
-    const { platform, marketplace } = await createScene({ clock })
+    const { platform, marketplace, jump } = await createScene()
     const { uid } = await buy(platform, marketplace)
     for (const quietMs of [0, 0, 3 * SECOND, 3_600 * SECOND]) {
       jump(quietMs)

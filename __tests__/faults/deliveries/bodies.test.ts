@@ -1,13 +1,11 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { describe, expect, it } from '@jest/globals'
-import express5 from 'express'
 import { onCleanUp } from '../../support/clean-up.js'
 import { noticeOf } from '../../support/events.js'
 import { receiving } from '../../support/receiving/only-receiving.js'
+import { EXPRESSES } from '../../support/receiving/receivers.js'
 import { openMarketplace, serve, startPlatform } from '../../support/scene.js'
-
-const express4 = require('express-4') as typeof express5
 
 const MiB = 1024 * 1024
 
@@ -54,10 +52,7 @@ describe('a body that is too large', () => {
   })
 })
 
-describe.each([
-  ['Express 4', express4],
-  ['Express 5', express5],
-])('B5 body parsers of the app on %s', (_name, express) => {
+describe.each(EXPRESSES)('B5 body parsers of the app on %s', (_name, express) => {
   const PARSERS = {
     'express.json()': () => express.json(),
     'express.json() for everything': () => express.json({ type: () => true, strict: false }),

@@ -1,23 +1,22 @@
 import { describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { refusedBusinesses } from '../../../lib/operations/health/problems-of-counts.js'
-import { COUNTED_UP_TO, type ReadClaim, type Store } from '../../../lib/store/port/store.js'
+import { COUNTED_UP_TO, type ReadClaim } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
 import { createSubscriptionCounts } from '../../../lib/store/subscriptions/counts.js'
 import { claimOne } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { planOfPostgres, rowsOf } from '../../support/engines/postgres-plan.js'
 import { type PlanStep, walksOf } from '../../support/engines/sqlite-plan.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql, type StoreWithSql } from '../../support/engines/store-with-sql.js'
 import { eventOf } from '../../support/events.js'
-import { OUR_ITEM, openMarketplace } from '../../support/scene.js'
+import { ADDRESSES, answering, purchaseOf } from '../../support/platform/answering.js'
+import { openMarketplace } from '../../support/scene.js'
 import { subscriptions } from '../../support/scenes/many-subscriptions.js'
 import { until } from '../../support/until.js'
 
 const MANY = 10_000
-
-const HOUR = 3_600_000
-
-const PLATFORM = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
 
 const STATISTICS = {
   // SQLite creates these statistics only if an operator asks for them.
@@ -27,18 +26,6 @@ const STATISTICS = {
 
 describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engineName) => {
   const engine = useEngine(engineName)
-
-  it.each(STATISTICS[engineName])(
-    'G6 the claim of a read costs as much as with few rows (statistics: %s)',
-    async (statistics) => {
-      await costsTheSame({
-        statistics,
-        index: 'subscriptions_due',
-        claim: (store) => claimOne(store, { leaseMs: HOUR, except: ['busy'], urgencies: [1, 2] }),
-        crowd: [subscriptions('given up', 'null'), subscriptions('later', `${Date.now() + HOUR}`)],
-      })
-    },
-  )
 
   it.each(STATISTICS[engineName])(
     'G6 no statement about subscriptions visits more rows than it needs (statistics: %s)',
@@ -96,10 +83,11 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
           expect([name, query.text, scans, walksOf(query, plan)]).toEqual([name, query.text, [], []])
           continue
         }
-        const plan = await planOf(lab, query)
+        const plan = await planOfPostgres(lab, query)
         const scans = plan.filter((node) => node['Node Type'] === 'Seq Scan')
+        const rows = plan.filter((node) => node['Relation Name']).reduce((sum, node) => sum + rowsOf(node), 0)
         expect([name, query.text, scans.length]).toEqual([name, query.text, 0])
-        expect([name, query.text, costOf(plan).rows <= most]).toEqual([name, query.text, true])
+        expect([name, query.text, rows <= most]).toEqual([name, query.text, true])
       }
     },
     60_000,
@@ -116,25 +104,13 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     }
     await sql(subscriptions('asked', `${Date.now() + HOUR}`, 5, 1, 'null', 0, 4))
     const begun: [string, number][] = []
-    openMarketplace(PLATFORM, {
+    openMarketplace(ADDRESSES, {
       store: storeOption(store),
-      platform: {
-        async fetch(input) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-          const uid = String(url.searchParams.get('filter[uid]'))
-          begun.push([uid, performance.now()])
-          await new Promise((resolve) => setTimeout(resolve, 100))
-          const number = uid.split(' ').at(-1)
-          const record = {
-            uid,
-            business_uid: `business ${number}`,
-            purchasable_uid: OUR_ITEM,
-            purchase_state: 'purchased',
-          }
-          return Response.json({ data: { subscriptions: [record] } })
-        },
-      },
+      platform: answering(async (uid) => {
+        begun.push([uid, performance.now()])
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        return [purchaseOf(uid, `business ${uid.split(' ').at(-1)}`)]
+      }),
       reads: { concurrency: 4 },
     })
     await until('the refresher is busy', () => begun.length >= 20, 30_000)
@@ -162,17 +138,13 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     await sql(`update subscriptions set refresh_at = 0 where subscription_uid = 'made up 7777'`)
     await store.accept([eventOf('purchased', 'customer')])
     const begun: string[] = []
-    openMarketplace(PLATFORM, {
+    openMarketplace(ADDRESSES, {
       store: storeOption(store),
-      platform: {
-        async fetch(input) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-          begun.push(String(url.searchParams.get('filter[uid]')))
-          await new Promise((resolve) => setTimeout(resolve, 20))
-          return Response.json({ data: { subscriptions: [] } })
-        },
-      },
+      platform: answering(async (uid) => {
+        begun.push(uid)
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        return []
+      }),
       reads: { concurrency: 4 },
     })
     await until('some rows are read', () => begun.length >= 40, 30_000)
@@ -254,89 +226,4 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     await sql('update subscriptions set settled_generation = 1')
     await engine.server().sql('vacuum analyze', [], new URL(address).pathname.slice(1))
   }
-
-  async function costsTheSame(options: {
-    statistics: (typeof STATISTICS)[keyof typeof STATISTICS][number]
-    index: string
-    claim(store: Store): Promise<unknown>
-    crowd: string[]
-  }) {
-    const { statistics, index, claim, crowd } = options
-    const address = await engine.freshAddress()
-    const lab = await openStoreWithSql(address)
-    const { store, sql } = lab
-    if (engineName === 'PostgreSQL')
-      for (const table of ['subscriptions', 'journal'])
-        await sql(`alter table ${table} set (autovacuum_enabled = false)`)
-    if (statistics === 'of a quiet time') await beQuiet(lab, address)
-    await store.accept(Array.from({ length: 8 }, (_, i) => eventOf(`s${i}`)))
-    if (statistics === 'of few rows') await sql('analyze')
-    const queries = await lab.queriesOf(() => claim(store))
-    const query = queries.find((each) => /as "class_/.test(each.text)) as Query
-    // The claimed rows are due again.
-    await sql(`update subscriptions set refresh_at = 1, lease_token = null where lease_token is not null`)
-    const isPostgres = engineName === 'PostgreSQL'
-    const alone = isPostgres ? costOf(await planOf(lab, query)) : undefined
-    for (const statement of crowd) await sql(statement)
-    if (statistics === 'fresh') await sql('analyze')
-    if (!alone) return goesByIndex(await lab.explain('explain query plan', query), index)
-
-    const plan = await planOf(lab, query)
-    const crowded = costOf(plan)
-    expect(plan.map((node) => node['Node Type'])).not.toContain('Seq Scan')
-    expect(plan.map((node) => node['Index Name'])).toContain(index)
-    // An index of 10,000 rows has one or two more levels than an index of 8.
-    expect(crowded.rows).toBeLessThanOrEqual(alone.rows + 30)
-    expect(crowded.pages).toBeLessThanOrEqual(alone.pages + 60)
-  }
 })
-
-/** The steps of a plan of PostgreSQL, node by node. */
-async function planOf({ explain }: StoreWithSql, query: Query): Promise<PlanNode[]> {
-  const [row] = await explain('explain (analyze, buffers, timing off, format json)', query)
-  const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
-  return allOf(Plan)
-}
-
-/** The number of rows that the plan visited in tables, and of pages. */
-function costOf(plan: PlanNode[]) {
-  const [top] = plan as [PlanNode]
-  return {
-    rows: plan.filter((node) => node['Relation Name']).reduce((sum, node) => sum + rowsOf(node), 0),
-    pages: top['Shared Hit Blocks'] + top['Shared Read Blocks'],
-  }
-}
-
-/** SQLite counts no rows, but its plan shows how each table is read. */
-function goesByIndex(plan: Record<string, unknown>[], index: string) {
-  const steps = plan.map(({ detail }) => String(detail))
-  expect(steps.filter((step) => /^SCAN (subscriptions|journal|leased|earlier)\b/.test(step))).toEqual([])
-  // The few rows that the claim of a read has found are sorted once more.
-  const sorted = steps.filter((step) => /TEMP B-TREE FOR ORDER BY/.test(step))
-  expect(sorted.length).toBeLessThanOrEqual(index === 'subscriptions_due' ? 1 : 0)
-  const taken = steps.find((step) => step.includes(`USING INDEX ${index} `)) ?? steps.join('; ')
-  expect(taken).toMatch(/(refresh_at|due_at)</)
-}
-
-interface PlanNode {
-  'Node Type': string
-  'Relation Name'?: string
-  'Index Name'?: string
-  'Actual Rows': number
-  'Actual Loops': number
-  'Rows Removed by Filter'?: number
-  'Rows Removed by Index Recheck'?: number
-  'Shared Hit Blocks': number
-  'Shared Read Blocks': number
-  Plans?: PlanNode[]
-}
-
-function allOf(node: PlanNode): PlanNode[] {
-  return [node, ...(node.Plans ?? []).flatMap(allOf)]
-}
-
-function rowsOf(node: PlanNode): number {
-  const each =
-    node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
-  return each * node['Actual Loops']
-}

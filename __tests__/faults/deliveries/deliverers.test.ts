@@ -3,34 +3,37 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { connect } from 'node:net'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { metrics } from '@opentelemetry/api'
-import {
-  AggregationTemporality,
-  InMemoryMetricExporter,
-  MeterProvider,
-  PeriodicExportingMetricReader,
-} from '@opentelemetry/sdk-metrics'
-import createDebug from 'debug'
 import express5 from 'express'
 import { systemClock } from '../../../lib/base/clock.js'
-import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import type { Store } from '../../../lib/store/port/store.js'
-import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { storeFor } from '../../../lib/store-option.js'
 import { type Simulator, sampleDelivery } from '../../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
-import { storeOption } from '../../support/engines/store-option.js'
+import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
-import { createScene, deliver, OUR_ITEM, openMarketplace, serve, startPlatform } from '../../support/scene.js'
+import { captureDebug } from '../../support/output.js'
+import { startScraping } from '../../support/processes/exposition.js'
+import {
+  createScene,
+  deliver,
+  newFile,
+  OUR_ITEM,
+  openMarketplace,
+  serve,
+  startPlatform,
+} from '../../support/scene.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
 const express4 = require('express-4') as typeof express5
 
-const B1 = 'business-one'
-
 describe('a sender without the secret', () => {
   it('A1 causes no work in the database and no line in the log', async () => {
-    const { store, calls } = createWatchedStore()
+    const calls: string[] = []
+    const store = wrapStore(storeFor('sqlite::memory:', systemClock), (name, call) => {
+      calls.push(name)
+      return call()
+    })
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { store: storeOption(store), worker: false })
     await marketplace.start()
@@ -149,7 +152,7 @@ describe('a sender with the secret', () => {
 
 describe('the record of another business', () => {
   it('A12 is discarded and counted, and never stored', async () => {
-    const outcomes = countReads()
+    const { scrape } = await startScraping()
     const folder = temporaryFolder()
     const foreign = {
       uid: 's1',
@@ -180,7 +183,8 @@ describe('the record of another business', () => {
     for (const file of readdirSync(folder)) {
       expect(readFileSync(join(folder, file), 'latin1')).not.toContain('nobody else')
     }
-    expect(await outcomes()).toEqual(['refused'])
+    const reads = [...(await scrape()).keys()].filter((name) => name.includes('_reads_total'))
+    expect(reads).toEqual(['marketplace_webhooks_reads_total{outcome="refused"}'])
   })
 })
 
@@ -216,7 +220,7 @@ describe('a sender on a bad connection', () => {
 
   it('A15 that disconnects before the reply has its delivery stored once', async () => {
     const platform = await startPlatform()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const store = newFile()
     const marketplace = openMarketplace(platform, { store, worker: false })
     await marketplace.start()
     const url = new URL(marketplace.webhooks.targetUrl(await serve(express5().use(marketplace.router))))
@@ -247,54 +251,5 @@ async function seenOf(
   return {
     reads: reads.length,
     changes: await marketplace.journal.list({ kind: 'change', subscriptionUid: uid }),
-  }
-}
-
-/** A database in memory, and the names of the calls that it gets, in order. */
-function createWatchedStore() {
-  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-  const calls: string[] = []
-  const store = new Proxy(inner, {
-    get(target, name: keyof Store) {
-      const method = target[name] as ((...args: unknown[]) => unknown) | undefined
-      if (!method) return undefined
-      return (...args: unknown[]) => {
-        calls.push(name)
-        return method(...args)
-      }
-    },
-  })
-  return { store, calls }
-}
-
-function captureDebug(): string[] {
-  const lines: string[] = []
-  const { log } = createDebug
-  createDebug.enable('marketplace-webhooks:*')
-  createDebug.log = (...args: unknown[]) => lines.push(args.join(' '))
-  onCleanUp(() => {
-    createDebug.log = log
-    createDebug.disable()
-  })
-  return lines
-}
-
-/** The outcomes under which reads are counted from now on. */
-function countReads() {
-  const exporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE)
-  const reader = new PeriodicExportingMetricReader({ exporter, exportIntervalMillis: 3_600_000 })
-  const provider = new MeterProvider({ readers: [reader] })
-  metrics.setGlobalMeterProvider(provider)
-  onCleanUp(() => {
-    metrics.disable()
-    return provider.shutdown()
-  })
-  return async () => {
-    await provider.forceFlush()
-    const counters = exporter
-      .getMetrics()
-      .flatMap(({ scopeMetrics }) => scopeMetrics.flatMap((each) => each.metrics))
-    const reads = counters.filter(({ descriptor }) => descriptor.name === 'marketplace_webhooks.reads')
-    return reads.flatMap(({ dataPoints }) => dataPoints.map(({ attributes }) => attributes.outcome))
   }
 }

@@ -4,9 +4,8 @@ import fc from 'fast-check'
 import { noticeOf } from '../../support/events.js'
 import { receiving } from '../../support/receiving/only-receiving.js'
 import { createScene, deliver, serve } from '../../support/scene.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 const MiB = 1024 * 1024
 

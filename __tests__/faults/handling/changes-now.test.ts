@@ -1,22 +1,22 @@
-import { join } from 'node:path'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { DAY, HOUR, systemClock } from '../../../lib/base/clock.js'
 import { messageOf } from '../../../lib/base/errors.js'
 import type { HandlerFailure, Marketplace, PurchaseChange } from '../../../lib/index.js'
 import { storeFor } from '../../../lib/store-option.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
-import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
+import { onCleanUp } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { withStoreFaults } from '../../support/engines/store-faults.js'
-import { storeOption } from '../../support/engines/store-option.js'
+import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, OUR_ITEM, openMarketplace } from '../../support/scene.js'
+import { quietWarnings } from '../../support/output.js'
+import { createScene, newFile, OUR_ITEM, openMarketplace } from '../../support/scene.js'
 import { consoleCaller, mountConsole } from '../../support/scenes/console.js'
 import { buy } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
 
-const B1 = 'business-one'
 const QUICK = { handlers: { retryDelaysMs: [50, 50, 50] }, ...internals({ pollMs: 50 }) }
 
 describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the app now, on %s', (name) => {
@@ -203,8 +203,7 @@ describe.each(ENGINE_NAMES)('H73 when the answer is not known before a handler i
         return purchase_state === 'purchased'
       },
     })
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const failures: HandlerFailure[] = []
     marketplace.onHandlerError((failure) => failures.push(failure))
     const handled: [string, boolean][] = []
@@ -252,9 +251,8 @@ describe('H73 a forged notice of a subscription', () => {
 
 describe('H73 after four days without a read', () => {
   it('H73 a change that waited for its retry says what the next read shows, not that the answer is old', async () => {
-    const { clock, jump } = jumpingClock()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-    const { platform, marketplace } = await createScene({ store, clock })
+    const store = newFile()
+    const { platform, marketplace, clock, jump } = await createScene({ store })
     const { first, meanwhile } = failsOnce(marketplace)
     const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await first.opened
@@ -284,8 +282,7 @@ describe('H73 after four days without a read', () => {
   })
 
   it('H73 a change whose answer is never known becomes dead when its retention ends, and is reported', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { clock, jump } = jumpingClock()
     const { platform, marketplace } = await createScene({
       clock,
@@ -318,22 +315,15 @@ describe('H73 after four days without a read', () => {
 
 describe('H70 a change that is committed while the answer is looked up', () => {
   it('H70 is part of the answer', async () => {
-    const store = storeFor('sqlite::memory:', systemClock)
     const [looked, late] = [gate(), gate()]
     onCleanUp(() => late.open())
     let looks = 0
-    const slow = new Proxy(store, {
-      get(target, name: keyof typeof store) {
-        const value = target[name]
-        if (name !== 'subscriptionsOf') return typeof value === 'function' ? value.bind(target) : value
-        return async (business: string) => {
-          const rows = await target.subscriptionsOf(business)
-          if (++looks > 1) return rows
-          looked.open()
-          await late.opened
-          return rows
-        }
-      },
+    const slow = wrapStore(storeFor('sqlite::memory:', systemClock), async (name, call) => {
+      const result = await call()
+      if (name !== 'subscriptionsOf' || ++looks > 1) return result
+      looked.open()
+      await late.opened
+      return result
     })
     const { platform, marketplace } = await createScene({ store: storeOption(slow) })
     const handled = handledBy(marketplace)

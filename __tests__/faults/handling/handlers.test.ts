@@ -1,33 +1,25 @@
-import { beforeAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { Marketplace, PurchaseChange } from '../../../lib/index.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
-import type { Simulator } from '../../../lib/testing/index.js'
-import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { eventOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { openMarketplace, startPlatform } from '../../support/scene.js'
+import { bringAbout, pendingChanges } from '../../support/scenes/changes.js'
+import { track } from '../../support/scenes/purchases.js'
 import { gate, until } from '../../support/until.js'
 
-/** The engine of the running test. */
-let engine: TestEngine
-const storeAddress = () => engine.freshAddress()
-
-const B1 = 'business-one'
-
 describe.each(ENGINE_NAMES)('%s', (name) => {
-  const own = useEngine(name)
-  beforeAll(() => {
-    engine = own
-  })
+  const engine = useEngine(name)
 
   describe('H5 a process that ends after a side effect, but before it has recorded the result', () => {
     it('is followed by one that calls the handler again, with the same id', async () => {
       const platform = await startPlatform()
-      const store = storeFor(await storeAddress(), systemClock)
+      const store = storeFor(await engine.freshAddress(), systemClock)
       const mails: { id: string; attempt: number; by: string }[] = []
       let isDead = false
       const first = openMarketplace(platform, {
@@ -38,8 +30,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
         isDead = true
         mails.push({ id, attempt, by: 'first' })
       })
-      const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-      await first.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+      await track(platform, first)
       await until('the side effect has happened', () => mails.length === 1)
 
       const second = openMarketplace(platform, {
@@ -63,7 +54,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   describe('H6 the changes of one subscription', () => {
     it('are delivered in order and never two at once, by two instances on one store', async () => {
       const platform = await startPlatform()
-      const store = storeFor(await storeAddress(), systemClock)
+      const store = storeFor(await engine.freshAddress(), systemClock)
       const marketplaces = [1, 2].map(() =>
         openMarketplace(platform, {
           store: storeOption(store),
@@ -107,7 +98,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   it('H37 an entry whose lease ends, while the store is asked whether it is still held, is not handled under that lease', async () => {
     const platform = await startPlatform()
     const leaseMs = 1_000
-    const inner = storeFor(await storeAddress(), systemClock)
+    const inner = storeFor(await engine.freshAddress(), systemClock)
     let notify: Parameters<Store['subscribe']>[0] = () => {}
     const claimedAt = new Map<string, number>()
     const marketplace = openMarketplace(platform, {
@@ -143,31 +134,6 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
     expect(Math.max(...agesOfLease)).toBeLessThan(leaseMs)
   }, 20_000)
 })
-
-/** Makes a purchase, moves it through these states, and waits until each was seen. */
-
-async function bringAbout(
-  platform: Simulator,
-  marketplace: Marketplace,
-  states: readonly string[],
-  business_uid: string,
-) {
-  const { uid } = platform.purchase({ business_uid, payment: 'succeeded' })
-  for (const [at, state] of states.entries()) {
-    if (at > 0) platform.set(uid, { purchase_state: state })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
-    await until(`${state} is seen`, async () => {
-      const { subscriptions } = await marketplace.explain(business_uid)
-      return subscriptions[0]?.purchase_state === state
-    })
-  }
-}
-
-/** The number of changes that are not handled yet. */
-async function pendingChanges({ journal }: Marketplace): Promise<number> {
-  const changes = await journal.list({ kind: 'change' })
-  return changes.filter(({ status }) => status === 'pending').length
-}
 
 /** The store of a process that ended before its result was written: none of its later calls reaches the database. */
 function endingBeforeNoted(store: Store, isDead: () => boolean): Store {

@@ -1,10 +1,10 @@
-import { beforeAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
 import type { LaneFinish } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
 import { createLaneFinishes } from '../../../lib/work/handling/results.js'
 import { EVERY_TOPIC, eventOf, handling, leasedEntries } from '../../support/conformance/lab.js'
-import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
 const COUNT = 100
@@ -12,13 +12,8 @@ const BYTES = 60_000
 /** A MiB and the payload that reaches it. */
 const MOST = 18
 
-let engine: TestEngine
-
 describe.each(ENGINE_NAMES)('H36 on %s, of many entries with large payloads', (name) => {
-  const own = useEngine(name)
-  beforeAll(() => {
-    engine = own
-  })
+  const engine = useEngine(name)
 
   it('a claim reads a MiB, and the next claims get the others, as untried', async () => {
     const { store } = await openStoreWithSql(await engine.freshAddress())

@@ -1,20 +1,15 @@
-import { beforeAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { DAY, MINUTE } from '../../../lib/base/clock.js'
 import type { EventName, HandlerFailure, Marketplace } from '../../../lib/index.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
-import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { codesOf, createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
-let engine: TestEngine
-
 describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
-  const own = useEngine(name)
-  beforeAll(() => {
-    engine = own
-  })
+  const engine = useEngine(name)
 
   it('H60 a handler that is registered five minutes after the start gets every event since the start, once and in order', async () => {
     const address = await engine.freshAddress()
@@ -206,9 +201,6 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
     30_000,
   )
 })
-
-const codesOf = async (marketplace: Marketplace) =>
-  (await marketplace.health()).problems.map(({ code }) => code)
 
 async function delivered({ deliver }: Awaited<ReturnType<typeof createScene>>, count: number) {
   const ids: string[] = []

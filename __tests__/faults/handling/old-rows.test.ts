@@ -1,12 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { createScene } from '../../support/scene.js'
 import { NUMBERS, subscriptions } from '../../support/scenes/many-subscriptions.js'
 import { until } from '../../support/until.js'
-
-const HOUR = 3_600_000
 
 describe.each(ENGINE_NAMES)('G14 after months of deliveries on %s', (engineName) => {
   const engine = useEngine(engineName)

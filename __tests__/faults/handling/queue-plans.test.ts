@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { COUNTED_UP_TO, type Store } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
 import { forWholeFile } from '../../support/clean-up.js'
@@ -13,10 +14,10 @@ import {
 } from '../../support/conformance/lab.js'
 import { useEngine } from '../../support/engines/engines.js'
 import type { PostgresServer } from '../../support/engines/postgres.js'
+import { planOfPostgres, rowsOf } from '../../support/engines/postgres-plan.js'
 import { planOfSqlite, walksOf } from '../../support/engines/sqlite-plan.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
-const HOUR = 3_600_000
 const MANY = 40_000
 /** As many rows as one statement can insert quickly. */
 const PART = 10_000
@@ -169,16 +170,9 @@ describe('G20 the statements of the queue visit few rows, with any number of unh
         )
         expect(queries.length).toBeGreaterThan(0)
         for (const query of new Map(queries.map((each) => [each.text, each])).values()) {
-          const [row] = await withName(name, query, () =>
-            lab.explain('explain (analyze, timing off, format json)', query),
-          )
-          const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN'])) as [{ Plan: PlanNode }]
-          const most = Math.max(
-            0,
-            ...allOf(Plan)
-              .filter((node) => isOfQueue(node))
-              .map(rowsOf),
-          )
+          const plan = await withName(name, query, () => planOfPostgres(lab, query))
+          const ofQueue = plan.filter((node) => ['journal', 'lanes'].includes(node['Relation Name'] ?? ''))
+          const most = Math.max(0, ...ofQueue.map(rowsOf))
           const limit = name === 'counts' ? 6 * COUNTED_UP_TO : MAX_ROWS
           if (most > limit) throw new Error(`${name} visits ${most} rows: ${query.text}`)
         }
@@ -249,29 +243,6 @@ async function withName<T>(name: string, query: Query, work: () => Promise<T>): 
 
 async function inParts(insert: (first: number) => Promise<unknown>) {
   for (let first = 1; first < MANY; first += PART) await insert(first)
-}
-
-function isOfQueue(node: PlanNode): boolean {
-  return ['journal', 'lanes'].includes(node['Relation Name'] ?? '')
-}
-
-interface PlanNode {
-  'Relation Name'?: string
-  'Actual Rows': number
-  'Actual Loops': number
-  'Rows Removed by Filter'?: number
-  'Rows Removed by Index Recheck'?: number
-  Plans?: PlanNode[]
-}
-
-function allOf(node: PlanNode): PlanNode[] {
-  return [node, ...(node.Plans ?? []).flatMap(allOf)]
-}
-
-function rowsOf(node: PlanNode): number {
-  const each =
-    node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0) + (node['Rows Removed by Index Recheck'] ?? 0)
-  return each * node['Actual Loops']
 }
 
 function crowd(

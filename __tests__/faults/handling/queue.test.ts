@@ -1,4 +1,4 @@
-import { beforeAll, describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, systemClock } from '../../../lib/base/clock.js'
 import type { HandlerFailure } from '../../../lib/index.js'
 import type { Store } from '../../../lib/store/port/store.js'
@@ -8,20 +8,15 @@ import { createDispatcher } from '../../../lib/work/handling/dispatcher.js'
 import { createHandlers } from '../../../lib/work/handling/handlers.js'
 import { createPayloads } from '../../../lib/work/handling/payloads.js'
 import { EVERY_TOPIC, eventOf, handling } from '../../support/conformance/lab.js'
-import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
-let engine: TestEngine
-
 describe.each(ENGINE_NAMES)('the queue on %s', (name) => {
-  const own = useEngine(name)
-  beforeAll(() => {
-    engine = own
-  })
+  const engine = useEngine(name)
 
   it('H20 loses, ends and delays no event when a process without handlers runs', async () => {
     const store = storeFor(await engine.freshAddress(), systemClock)

@@ -6,7 +6,6 @@ import { createDecisionCache } from '../../../lib/entitlement/decision-cache.js'
 import { createTokens } from '../../../lib/platform/tokens.js'
 import { findSqlite } from '../../../lib/sqlite/drivers.js'
 import { connect, readTime } from '../../../lib/sqlite/file/file.js'
-import type { Store } from '../../../lib/store/port/store.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import {
@@ -25,13 +24,13 @@ import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { createFileScene } from '../../support/scenes/file-scene.js'
-import { buy, readsOf } from '../../support/scenes/purchases.js'
-import { createReader, record } from '../../support/scenes/reader.js'
+import { buy, readsOf, track } from '../../support/scenes/purchases.js'
+import { record, subscriptionOf } from '../../support/scenes/reader.js'
+import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
 // To a process, a sleep of its machine looks like a leap of the wall clock: the monotonic clock stands still meanwhile.
 
-const B1 = 'business-one'
 const SLEEP = 10 * DAY
 const whereShared = itWhereShared('SQLite')
 
@@ -121,18 +120,25 @@ describe('C80 after a machine has slept for ten days', () => {
     expect(await claimedAll(store)).toMatchObject([{ id: 's1' }])
   })
 
-  it('a record that was read before the sleep, and is written after it, is ten days old and read again', async () => {
-    const { clock, leap } = jumpingClock()
-    const { store } = storeAt(join(temporaryFolder(), 'm.db'), undefined, clock)
-    await store.open()
-    await store.requestRefresh(named('s1', 'b1'))
-    const claim = await claimed(store)
-    leap(SLEEP)
-    await store.finishRead(claim, { ...shows(claim, 'purchased'), nextInMs: DAY })
-    const { readAt } = await only(store, 'b1')
-    expect(Math.abs(clock.now() - SLEEP - Number(readAt))).toBeLessThan(MINUTE)
-    expect(await claimedAll(store)).toMatchObject([{ id: 's1', lapses: 0 }])
-  })
+  it.each([
+    ['slept', 'leap', MINUTE],
+    ['was frozen', 'jump', 11 * MINUTE],
+  ] as const)(
+    'a record that was read before the process %s, and is written after it, is ten days old and read again',
+    async (_what, how, most) => {
+      const { clock, ...passes } = jumpingClock()
+      const { store } = storeAt(join(temporaryFolder(), 'm.db'), undefined, clock)
+      await store.open()
+      await store.requestRefresh(named('s1', 'b1'))
+      const claim = await claimed(store)
+      const before = clock.now()
+      passes[how](SLEEP)
+      await store.finishRead(claim, { ...shows(claim, 'purchased'), nextInMs: DAY })
+      // At the latest when its lease ended.
+      expect(Number((await only(store, 'b1')).readAt) - before).toBeLessThan(most)
+      expect(await claimedAll(store)).toMatchObject([{ id: 's1', lapses: 0 }])
+    },
+  )
 
   it('no event is set aside whose topic another process, which slept too, has not named again yet', async () => {
     const { clock, leap } = jumpingClock()
@@ -228,105 +234,74 @@ describe('C82 a machine starts with a wall clock that is behind', () => {
   })
 })
 
-describe.each(ENGINE_NAMES)('D80 the database is an hour behind the app, on %s', (name) => {
+describe.each(ENGINE_NAMES)('D80 the clocks of app, database and platform differ, on %s', (name) => {
   const engine = useEngine(name)
-
-  it('an older install does not cancel a later uninstall', async () => {
-    const { clock, leap } = jumpingClock()
-    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
-    leap(HOUR)
-    await known(store, 's1', 'purchased', 'b1')
-    const now = clock.now()
-    await store.requestRefresh(install(false, now - MINUTE))
-    await store.requestRefresh(install(true, now - 2 * MINUTE))
-    expect(await uninstalledAt()).not.toBeNull()
-    await store.requestRefresh(install(true, now - SECOND))
-    expect(await uninstalledAt()).toBeNull()
-
-    async function uninstalledAt() {
-      const [row] = await store.listSubscriptions({ businessUid: 'b1', limit: 1 })
-      return row?.uninstalledAt
-    }
-  })
-
-  it('a time that was written while the wall clock was ahead holds up no later uninstall', async () => {
-    const { clock, leap } = jumpingClock()
-    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
-    await known(store, 's1', 'purchased', 'b1')
-    leap(SLEEP)
-    await store.requestRefresh(install(true, null))
-    leap(-SLEEP)
-    await store.requestRefresh(install(false, clock.now() - SECOND))
-    const [row] = await store.listSubscriptions({ businessUid: 'b1', limit: 1 })
-    expect(row?.uninstalledAt).not.toBeNull()
-  })
-})
-
-describe.each(ENGINE_NAMES)('D80 the wall clock of a process differs from the platform, on %s', (name) => {
-  const engine = useEngine(name)
-  const uninstalled = async (store: Store) =>
-    (await store.listSubscriptions({ businessUid: 'b1', limit: 1 }))[0]?.uninstalledAt !== null
 
   it.each([
-    ['both take them with a clock that is behind', -10 * SECOND, -10 * SECOND],
-    ['the second is behind', 0, -10 * SECOND],
-    ['the first is behind', -10 * SECOND, 0],
-    ['the first is ahead', HOUR, 0],
-  ])('an older install does not cancel a later uninstall: %s', async (_which, ofFirst, ofSecond) => {
-    const { clock, leap } = jumpingClock()
-    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
-    await known(store, 's1', 'purchased', 'b1')
+    ['the database is behind the app', HOUR, 0, 0],
+    ['both take them with a clock that is behind', 0, -10 * SECOND, -10 * SECOND],
+    ['the second is behind', 0, 0, -10 * SECOND],
+    ['the first is behind', 0, -10 * SECOND, 0],
+    ['the first is ahead', 0, HOUR, 0],
+  ])('an older install does not cancel a later uninstall: %s', async (_which, ofApp, ofFirst, ofSecond) => {
+    const { clock, leap, uninstall, install, isUninstalled } = await bought()
+    leap(ofApp)
     const now = clock.now()
     leap(ofFirst)
-    await store.requestRefresh(install(false, now))
+    await uninstall(now)
     leap(ofSecond - ofFirst)
-    await store.requestRefresh(install(true, now - 5 * SECOND))
-    expect(await uninstalled(store)).toBe(true)
-    await store.requestRefresh(install(true, now + SECOND))
-    expect(await uninstalled(store)).toBe(false)
+    await install(now - 5 * SECOND)
+    expect(await isUninstalled()).toBe(true)
+    await install(now + SECOND)
+    expect(await isUninstalled()).toBe(false)
   })
 
   it('what has no date counts in the order of its arrival', async () => {
-    const { clock, leap } = jumpingClock()
-    const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
-    await known(store, 's1', 'purchased', 'b1')
+    const { clock, leap, uninstall, install, isUninstalled } = await bought()
     const now = clock.now()
     leap(-MINUTE)
-    await store.requestRefresh(install(false, now))
-    await store.requestRefresh(install(true, null))
-    expect(await uninstalled(store)).toBe(false)
-    await store.requestRefresh(install(false, now - 30 * SECOND))
-    expect(await uninstalled(store)).toBe(false)
-    await store.requestRefresh(install(false, now + SECOND))
-    expect(await uninstalled(store)).toBe(true)
+    await uninstall(now)
+    await install(null)
+    expect(await isUninstalled()).toBe(false)
+    await uninstall(now - 30 * SECOND)
+    expect(await isUninstalled()).toBe(false)
+    await uninstall(now + SECOND)
+    expect(await isUninstalled()).toBe(true)
   })
 
   it('a forged date in the future, and one that was written with a clock ahead, hold up nothing', async () => {
+    const { clock, leap, uninstall, install, isUninstalled } = await bought()
+    await install(clock.now() + 2 * DAY)
+    await uninstall(clock.now() + SECOND)
+    expect(await isUninstalled()).toBe(true)
+    for (const aheadMs of [HOUR, SLEEP]) {
+      leap(aheadMs)
+      await install(null)
+      leap(-aheadMs)
+      await uninstall(clock.now() + 2 * SECOND)
+      expect(await isUninstalled()).toBe(true)
+    }
+  })
+
+  /** A purchase in a store whose app has a clock that leaps. */
+  async function bought() {
     const { clock, leap } = jumpingClock()
     const { store } = await openStoreWithSql(await engine.freshAddress(), { clock })
     await known(store, 's1', 'purchased', 'b1')
-    await store.requestRefresh(install(true, clock.now() + 2 * DAY))
-    await store.requestRefresh(install(false, clock.now() + SECOND))
-    expect(await uninstalled(store)).toBe(true)
-    leap(HOUR)
-    await store.requestRefresh(install(true, null))
-    leap(-HOUR)
-    await store.requestRefresh(install(false, clock.now() + 2 * SECOND))
-    expect(await uninstalled(store)).toBe(true)
-  })
+    const request = (installed: boolean) => (at: number | null) =>
+      store.requestRefresh({ kind: 'business', businessUid: 'b1', install: { installed, at } })
+    const isUninstalled = async () =>
+      (await store.listSubscriptions({ businessUid: 'b1', limit: 1 }))[0]?.uninstalledAt !== null
+    return { clock, leap, install: request(true), uninstall: request(false), isUninstalled }
+  }
 })
-
-function install(installed: boolean, at: number | null) {
-  return { kind: 'business', businessUid: 'b1', install: { installed, at } } as const
-}
 
 describe('G80 the process of an app on PostgreSQL slept for ten days', () => {
   const engine = useEngine('PostgreSQL')
 
   it('answers by the age of what the database holds, not by its own memory', async () => {
     const address = await engine.freshAddress()
-    const { clock, leap } = jumpingClock()
-    const { platform, marketplace } = await createScene({ store: address, clock })
+    const { platform, marketplace, leap } = await createScene({ store: address })
     await buy(platform, marketplace)
     expect(await marketplace.isEntitled(B1)).toBe(true)
     platform.faults.add({ on: 'platform', kind: 'down' })
@@ -345,10 +320,9 @@ describe('J83 what a process has in memory ages while its machine sleeps', () =>
   it('decisions, also while the database is down', () => {
     const { clock, leap } = jumpingClock()
     const cache = createDecisionCache({ maxStaleMs: 3 * DAY, clock })
-    const subscription = {
-      ...createReader().claim.subscription,
+    const subscription = subscriptionOf({
       ...{ record: record('purchased', 1), state: 'purchased', readAt: clock.now() },
-    }
+    })
     const rules = { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 3 * DAY }
     cache.set('b', decide('b', [subscription], rules, clock.now()), true)
     expect([cache.fresh('b')?.decision.entitled, cache.lastKnown('b').entitled]).toEqual([true, true])
@@ -374,8 +348,7 @@ async function bought(options: Parameters<typeof openMarketplace>[1]) {
   const scene = await createFileScene(options)
   const { platform, marketplace } = scene
   await marketplace.start()
-  const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-  await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+  await track(platform, marketplace)
   await until('the purchase is seen', () => marketplace.isEntitled(B1))
   return scene
 }

@@ -1,16 +1,17 @@
 import { setTimeout } from 'node:timers/promises'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { MarketplaceOptions } from '../../../lib/index.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { storeFor } from '../../../lib/store-option.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
-import { onCleanUp } from '../../support/clean-up.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { quietWarnings } from '../../support/output.js'
 import { createScene, openMarketplace, serve, startPlatform } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
@@ -58,8 +59,7 @@ const REFUSALS: Record<string, Refusal> = {
 describe('K63 deliveries that are all refused', () => {
   it.each(Object.entries(REFUSALS))('degrade the health: %s', async (code, refusal) => {
     const { options, before = (_req, _res, next) => next(), request, status, message } = refusal
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const marketplace = openMarketplace(await startPlatform(), { worker: false, ...options })
     const url = await serve(express().use('/hooks', before, marketplace.router))
     const target = marketplace.webhooks.targetUrl(`${url}/hooks`)
@@ -76,8 +76,7 @@ describe('K63 deliveries that are all refused', () => {
   })
 
   it('count for an hour only if they were not POST: somebody has opened the address in a browser', async () => {
-    const { clock, jump } = jumpingClock()
-    const { marketplace, deliver, target } = await createScene({ worker: false, clock })
+    const { marketplace, deliver, target, jump } = await createScene({ worker: false })
     for (let i = 0; i < 5; i++) await deliver(DELIVERY)
     jump(2 * HOUR)
     for (let i = 0; i < 4; i++) expect((await fetch(target)).status).toBe(405)
@@ -87,14 +86,8 @@ describe('K63 deliveries that are all refused', () => {
   })
 
   it('are no problem any more once most of the last five are accepted, and a few among others never are', async () => {
-    const { clock, jump } = jumpingClock()
     let accepts = false
-    const { marketplace, deliver } = await createScene({
-      worker: false,
-      clock,
-      verifyDelivery: () => accepts,
-    })
-    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    const { deliver, jump, codes } = await createScene({ worker: false, verifyDelivery: () => accepts })
     await deliver(DELIVERY)
     expect(await codes()).toEqual([])
     // One delivery a day.
@@ -120,13 +113,9 @@ describe('K72 deliveries of which every other one is refused', () => {
   it.each([1, 3, 10])(
     'one each %i s: change the health once, and once more when they are accepted again',
     async (seconds) => {
-      const { clock, jump } = jumpingClock()
       let accepts = true
-      const { marketplace, deliver } = await createScene({
-        worker: false,
-        clock,
-        verifyDelivery: () => accepts,
-      })
+      const options = { worker: false, verifyDelivery: () => accepts }
+      const { marketplace, deliver, jump } = await createScene(options)
       const edges: string[] = []
       marketplace.onHealthChange(({ status, problems }) =>
         edges.push([status, ...problems.map(({ code }) => code)].join(' ')),
@@ -229,7 +218,7 @@ describe('K61 deliveries that are not stored in time', () => {
   })
 
   it('K95 no longer make the instance not ready when its store has recovered, because it gets no delivery before', async () => {
-    const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: jumpingClock().clock }))
+    const inner = storeFor('sqlite::memory:', systemClock)
     let fault: string | null = 'Cannot use the store: the database restarts'
     const { marketplace, deliver } = await createScene({
       store: storeOption({
@@ -255,8 +244,7 @@ describe('K61 deliveries that are not stored in time', () => {
   })
 
   it('include those for which the queue is full', async () => {
-    const plain = createSqliteEngine({ path: ':memory:', clock: jumpingClock().clock })
-    const inner = createSqlStore(plain)
+    const inner = storeFor('sqlite::memory:', systemClock)
     const full = new MarketplaceError('store_unavailable', 'Cannot use the store: too many deliveries wait')
     const { marketplace, deliver } = await createScene({
       store: storeOption({ ...inner, accept: () => Promise.reject(full) }),
@@ -284,9 +272,7 @@ describe('K64 deliveries with a wrong secret', () => {
   })
 
   it('degrade the health without a pause if one comes every 36 hours, until a week after the last', async () => {
-    const { clock, jump } = jumpingClock()
-    const { marketplace, target } = await createScene({ worker: false, clock })
-    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    const { target, jump, codes } = await createScene({ worker: false })
     await send(target, 'an-old-secret-of-this-app', 1)
     for (let i = 0; i < 3; i++) {
       jump(36 * HOUR)
@@ -302,9 +288,7 @@ describe('K64 deliveries with a wrong secret', () => {
   })
 
   it('degrade the health an hour after the last right one, and no longer once a right one arrives', async () => {
-    const { clock, jump } = jumpingClock()
-    const { marketplace, target, deliver } = await createScene({ worker: false, clock })
-    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    const { target, deliver, jump, codes } = await createScene({ worker: false })
     await deliver(DELIVERY)
     await send(target, 'an-old-secret-of-this-app', 3)
     expect(await codes()).toEqual([])

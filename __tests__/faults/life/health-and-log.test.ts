@@ -1,17 +1,13 @@
-import { format, stripVTControlCharacters } from 'node:util'
-import { describe, expect, it, jest } from '@jest/globals'
-import createDebug from 'debug'
+import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
-import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import type { Store } from '../../../lib/store/port/store.js'
-import { createSqlStore } from '../../../lib/store/sql-store.js'
-import { onCleanUp } from '../../support/clean-up.js'
+import { storeFor } from '../../../lib/store-option.js'
 import { useEngine } from '../../support/engines/engines.js'
-import { storeOption } from '../../support/engines/store-option.js'
+import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { captureDebug, quietWarnings } from '../../support/output.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
@@ -24,7 +20,7 @@ describe('health', () => {
     let isStuck = false
     const looks = { claimReads: 0, claimLanes: 0 }
     const { clock, jump } = jumpingClock()
-    const store = createOddStore((method, call) => {
+    const store = wrapStore(memory(), (method, call) => {
       if (method === 'claimReads' || method === 'claimLanes') looks[method]++
       return method === stuckCall && isStuck ? over.opened : call()
     })
@@ -107,8 +103,7 @@ describe('health', () => {
   it.each(['a new', 'a known'])(
     'continues at once with %s subscription when the clock is set back',
     async (which) => {
-      const { clock, leap } = jumpingClock()
-      const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+      const { platform, marketplace, leap } = await createScene({ freshness: { waitMs: 0 } })
       const payment = which === 'a new' ? 'succeeded' : 'failed'
       const known = platform.purchase({ business_uid: 'b0', payment: 'failed' })
       await until(
@@ -152,12 +147,11 @@ describe('health on PostgreSQL', () => {
 describe('the log', () => {
   it('K7 has at most one line of a class in ten seconds, after any failure', async () => {
     const lines = captureDebug()
-    const warnings = jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => warnings.mockRestore())
+    quietWarnings()
     const { clock, jump } = jumpingClock()
     const broken = { now: false }
     let failures = 0
-    const store = createOddStore((method, call) => {
+    const store = wrapStore(memory(), (method, call) => {
       if (!broken.now || method === 'close') return call()
       failures++
       return Promise.reject(new Error(`the database is gone: ${method}`))
@@ -209,31 +203,7 @@ describe('the log', () => {
   })
 })
 
-/** A database in memory whose every call goes through `odd`. */
-function createOddStore(odd: (method: keyof Store, call: () => unknown) => unknown): Store {
-  const inner = createSqlStore(createSqliteEngine({ path: ':memory:', clock: systemClock }))
-  return new Proxy(inner, {
-    get(target, name: keyof Store) {
-      const method = target[name] as ((...args: unknown[]) => unknown) | undefined
-      return (
-        method &&
-        ((...args: unknown[]) => (name === 'subscribe' ? method(...args) : odd(name, () => method(...args))))
-      )
-    },
-  })
-}
-
-function captureDebug(): string[] {
-  const lines: string[] = []
-  const { log } = createDebug
-  createDebug.enable('marketplace-webhooks:*')
-  createDebug.log = (...args: unknown[]) => lines.push(stripVTControlCharacters(format(...args)))
-  onCleanUp(() => {
-    createDebug.log = log
-    createDebug.disable()
-  })
-  return lines
-}
+const memory = () => storeFor('sqlite::memory:', systemClock)
 
 /** The area and the first word of a line: the name of an error, or the kind of an entry. */
 function classOf(line: string): string {

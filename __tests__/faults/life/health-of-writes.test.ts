@@ -1,4 +1,4 @@
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { SECOND, systemClock } from '../../../lib/base/clock.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { sql } from '../../../lib/store/sql/sql.js'
@@ -10,7 +10,8 @@ import { POSTGRES_PASSWORD } from '../../support/engines/postgres-installation.j
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, OUR_ITEM } from '../../support/scene.js'
+import { quietWarnings } from '../../support/output.js'
+import { createScene, OUR_ITEM, type Scene } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 const TABLES = ['journal', 'lanes', 'subscriptions']
@@ -22,28 +23,13 @@ describe('K62 a role that may not insert any more', () => {
     'into %s: the health fails and the instance is not ready until it may again, without a delivery',
     async (table) => {
       const { address, sql, grants } = await withRole(`writer_${table}`)
-      const { clock, jump } = jumpingClock()
-      const { marketplace, deliver } = await createScene({ store: address, clock, worker: false })
+      const { marketplace, deliver, jump } = await createScene({ store: address, worker: false })
       await marketplace.start()
       expect(await marketplace.health()).toMatchObject({ status: 'ok' })
       await sql(`revoke insert on marketplace_webhooks.${table} from writer_${table}`)
       const delivery = sampleDelivery('purchasable_subscription/update', { purchasable_uid: OUR_ITEM })
       expect((await deliver(delivery)).status).toBe(503)
-      for (let i = 0; i < 5; i++) {
-        expect(await marketplace.health()).toMatchObject({
-          status: 'failing',
-          problems: [{ code: 'store_write_failed', message: expect.stringContaining('grant ') }],
-        })
-        expect((await marketplace.readiness()).ready).toBe(false)
-        jump(5_000)
-        await new Promise((resolve) => setTimeout(resolve, 30))
-      }
-      await sql(grants)
-      await until('health is ok', async () => {
-        jump(2_000)
-        return (await marketplace.health()).status === 'ok'
-      })
-      expect((await marketplace.readiness()).ready).toBe(true)
+      await expectFailing({ marketplace, jump }, /grant /, () => sql(grants))
     },
   )
 
@@ -70,8 +56,7 @@ describe.each(ENGINE_NAMES)('K69 a database on %s that becomes read-only', (name
   const engine = useEngine(name)
 
   it('makes the health fail and the instance not ready, until it can be written again, without a delivery', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { clock, jump } = jumpingClock()
     const address = await engine.freshAddress()
     const { store, engine: ofStore } = await openStoreWithSql(address, { clock })
@@ -82,21 +67,7 @@ describe.each(ENGINE_NAMES)('K69 a database on %s that becomes read-only', (name
       'a delivery is refused',
       async () => (await deliver(sampleDelivery('application/installed'))).status === 503,
     )
-    for (let i = 0; i < 5; i++) {
-      expect(await marketplace.health()).toMatchObject({
-        status: 'failing',
-        problems: [{ code: 'store_write_failed', message: expect.stringMatching(/read-?only/) }],
-      })
-      expect((await marketplace.readiness()).ready).toBe(false)
-      jump(5 * SECOND)
-      await new Promise((resolve) => setTimeout(resolve, 20))
-    }
-    await writable(true)
-    await until('health is ok', async () => {
-      jump(2 * SECOND)
-      return (await marketplace.health()).status === 'ok'
-    })
-    expect((await marketplace.readiness()).ready).toBe(true)
+    await expectFailing({ marketplace, jump }, /read-?only/, () => writable(true))
 
     async function writable(isWritable: boolean) {
       if (name === 'SQLite') {
@@ -185,3 +156,24 @@ const postgresTrigger = (table: string) => `
   create function broken() returns trigger language plpgsql as
     $$ begin raise exception using errcode = '53100', message = 'the table is broken'; end $$;
   create trigger broken before insert on marketplace_webhooks.${table} for each row execute function broken()`
+
+/** Health is failing without a pause until `mend`, and then ok without a delivery. */
+async function expectFailing(
+  { marketplace, jump }: Pick<Scene, 'marketplace' | 'jump'>,
+  words: RegExp,
+  mend: () => Promise<unknown>,
+) {
+  for (let i = 0; i < 5; i++) {
+    const problems = [{ code: 'store_write_failed', message: expect.stringMatching(words) }]
+    expect(await marketplace.health()).toMatchObject({ status: 'failing', problems })
+    expect((await marketplace.readiness()).ready).toBe(false)
+    jump(5 * SECOND)
+    await new Promise((resolve) => setTimeout(resolve, 30))
+  }
+  await mend()
+  await until('health is ok', async () => {
+    jump(2 * SECOND)
+    return (await marketplace.health()).status === 'ok'
+  })
+  expect((await marketplace.readiness()).ready).toBe(true)
+}

@@ -1,16 +1,17 @@
 import { readdirSync, readlinkSync } from 'node:fs'
 import { describe, expect, it } from '@jest/globals'
-import { type Clock, systemClock } from '../../../lib/base/clock.js'
+import { systemClock } from '../../../lib/base/clock.js'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
 import { noticeOf } from '../../support/events.js'
+import { countingClock } from '../../support/machine/counting-clock.js'
 import { loadReceiver } from '../../support/receiving/receiver-process.js'
 import { deliver, openMarketplace, startPlatform } from '../../support/scene.js'
+import { track } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
   const engine = useEngine(name)
@@ -39,6 +40,8 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
         if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'closed' })
       }
       await expect(marketplace.start()).rejects.toMatchObject({ code: 'closed' })
+      const closed = { status: 'failing', problems: [{ code: 'closed' }], counts: null }
+      expect(await marketplace.health()).toMatchObject(closed)
     }
     expect(await openMarketplace(platform, { store }).isEntitled(B1)).toBe(true)
   })
@@ -113,7 +116,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
 
   it('K4 leaves no timer and no file open after close', async () => {
     const platform = await startPlatform()
-    const { clock, armed } = createCountingClock()
+    const { clock, timers } = countingClock(systemClock)
     const store = await engine.freshAddress()
     const marketplace = openMarketplace(platform, { store, clock })
     const called = gate()
@@ -121,15 +124,14 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       called.open()
       throw new Error('not yet')
     })
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 })
+    await track(platform, marketplace)
     await called.opened
     expect(await marketplace.isEntitled(B1)).toBe(true)
-    expect(armed()).toBeGreaterThan(0)
+    expect(timers.armed).toBeGreaterThan(0)
     const path = store.replace(/^sqlite:/, '')
     if (name === 'SQLite') expect(openFilesAt(path)).not.toEqual([])
     await marketplace.close()
-    expect(armed()).toBe(0)
+    expect(timers.armed).toBe(0)
     // libsql closes the database file itself only when its connection is garbage-collected.
     expect(openFilesAt(path).filter((file) => file !== path)).toEqual([])
   })
@@ -141,7 +143,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       proxy.onData('to server', (bytes) => {
         if (bytes.includes(' probe"')) probing.open()
       })
-      const { clock, armed } = createCountingClock()
+      const { clock, timers } = countingClock(systemClock)
       const connection = proxy.through(await engine.freshAddress())
       const store = createSqlStore(
         createPostgresEngine({ connection, schema: 'marketplace_webhooks', maxConnections: 3, clock }),
@@ -149,32 +151,10 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
       await store.open()
       await probing.opened
       await store.close()
-      expect(armed()).toBe(0)
+      expect(timers.armed).toBe(0)
     })
   }
 })
-
-/** A clock that reports how many of its timers are armed. */
-function createCountingClock(): { clock: Clock; armed(): number } {
-  const timers = new Set<unknown>()
-  const clock: Clock = {
-    now: systemClock.now,
-    monotonic: systemClock.monotonic,
-    setTimeout(callback, delayMs) {
-      const timer = systemClock.setTimeout(() => {
-        timers.delete(timer)
-        callback()
-      }, delayMs)
-      timers.add(timer)
-      return timer
-    },
-    clearTimeout(timer) {
-      timers.delete(timer)
-      systemClock.clearTimeout(timer)
-    },
-  }
-  return { clock, armed: () => timers.size }
-}
 
 /** The open files of this process whose paths begin with `path`; none on systems that do not list them. */
 function openFilesAt(path: string): string[] {

@@ -1,13 +1,13 @@
-import { join } from 'node:path'
-import { describe, expect, it, jest } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { Marketplace } from '../../../lib/index.js'
 import { createOverdueWork } from '../../../lib/operations/health/overdue-work.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
-import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
+import { onCleanUp } from '../../support/clean-up.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, openMarketplace } from '../../support/scene.js'
+import { quietWarnings } from '../../support/output.js'
+import { codesOf, createScene, newFile, openMarketplace } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
 const INSTALLED = sampleDelivery('application/installed')
@@ -36,25 +36,21 @@ describe('K65 regular reads that nobody does', () => {
 
 describe('K66 a process that was down for a day', () => {
   it('is not degraded right after its start by regular reads, and is ten minutes later if none was done', async () => {
-    let now = DAY
-    const clock = { monotonic: () => now } as Clock
-    const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
-    const look = (oldestOverdueMs: number) => problems({ oldestOverdueMs }).map(({ code }) => code)
+    const { opened, codes, at } = overdueWork()
     opened()
     for (let minute = 0; minute < 10; minute++) {
-      expect(look(DAY + minute * MINUTE)).toEqual([])
-      now += MINUTE
+      at(minute * MINUTE)
+      expect(codes({ oldestOverdueMs: DAY + minute * MINUTE })).toEqual([])
     }
-    expect(look(DAY + 10 * MINUTE)).toEqual(['reads_overdue'])
+    at(10 * MINUTE)
+    expect(codes({ oldestOverdueMs: DAY + 10 * MINUTE })).toEqual(['reads_overdue'])
   })
 
   it('is not degraded while many entries that became due together become fewer, and is when one of them is left', () => {
-    let now = DAY
-    const clock = { monotonic: () => now } as Clock
-    const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
+    const { opened, codes, at } = overdueWork()
     const look = (minute: number, pending: number) => {
-      now = 2 * DAY + minute * MINUTE
-      return problems({ oldestPendingMs: minute * MINUTE, pending }).map(({ code }) => code)
+      at(DAY + minute * MINUTE)
+      return codes({ oldestPendingMs: minute * MINUTE, pending })
     }
     opened()
     for (let minute = 0; minute < 20; minute++) expect(look(minute, 200 - minute)).toEqual([])
@@ -67,7 +63,7 @@ describe('K66 a process that was down for a day', () => {
 
   it('is not degraded right after its start by an entry and a requested read, and is later if they are not done', async () => {
     const { clock, jump } = jumpingClock()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const store = newFile()
     const { platform, marketplace, deliver } = await createScene({
       clock,
       store,
@@ -109,46 +105,42 @@ describe('K66 a process that was down for a day', () => {
   })
 
   it('is degraded while its handlers are too slow, although each is done in the end', () => {
-    let now = 0
-    const clock = { monotonic: () => now } as Clock
-    const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
+    const { opened, codes, at } = overdueWork()
     opened()
     let overdueMs = 0
     for (let look = 0; look < 60; look++) {
-      now += 10 * SECOND
+      at((look + 1) * 10 * SECOND)
       // One is done each minute, and the next is due 20 s after it.
       overdueMs += look % 6 === 5 ? -10 * SECOND : 10 * SECOND
-      const codes = problems({ oldestPendingMs: overdueMs }).map(({ code }) => code)
-      expect([overdueMs, codes]).toEqual([overdueMs, overdueMs < 5 * MINUTE ? [] : ['entries_overdue']])
+      expect([overdueMs, codes({ oldestPendingMs: overdueMs })]).toEqual([
+        overdueMs,
+        overdueMs < 5 * MINUTE ? [] : ['entries_overdue'],
+      ])
     }
     expect(overdueMs).toBeGreaterThan(6 * MINUTE)
   })
 
   it('is not degraded while the oldest reads are done, however long that takes', () => {
-    let now = DAY
-    const clock = { monotonic: () => now } as Clock
-    const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
+    const { opened, codes, at } = overdueWork()
     opened()
-    const look = (oldestOverdueMs: number) => problems({ oldestOverdueMs }).map(({ code }) => code)
-    for (let minute = 0; minute < 120; minute++) {
-      now += MINUTE
+    for (let minute = 1; minute <= 120; minute++) {
+      at(minute * MINUTE)
       // It does an hour of due reads in five minutes.
-      expect(look(DAY - minute * 11 * MINUTE)).toEqual([])
+      expect(codes({ oldestOverdueMs: DAY - minute * 11 * MINUTE })).toEqual([])
     }
-    const overdueMs = 2 * HOUR
     for (let minute = 0; minute < 10; minute++) {
-      expect(look(overdueMs + minute * MINUTE)).toEqual([])
-      now += MINUTE
+      at((120 + minute) * MINUTE)
+      expect(codes({ oldestOverdueMs: 2 * HOUR + minute * MINUTE })).toEqual([])
     }
-    expect(look(overdueMs + 10 * MINUTE)).toEqual(['reads_overdue'])
-    expect(look(30 * SECOND)).toEqual([])
+    at(130 * MINUTE)
+    expect(codes({ oldestOverdueMs: 2 * HOUR + 10 * MINUTE })).toEqual(['reads_overdue'])
+    expect(codes({ oldestOverdueMs: 30 * SECOND })).toEqual([])
   })
 })
 
 describe('K67 an entry that is old', () => {
   it('is not overdue while it is tried again, nor are those behind it', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { clock, jump } = jumpingClock()
     const { marketplace, deliver } = await createScene({
       clock,
@@ -165,13 +157,12 @@ describe('K67 an entry that is old', () => {
     await deliver(INSTALLED)
     await deliver(INSTALLED)
     await until('it has failed', async () => (await marketplace.health()).counts?.retrying === 1)
-    const hasLooked = async () => !(await codesOf(marketplace)).includes('worker_stuck')
     jump(4 * HOUR)
-    await until('the worker looks for work', hasLooked)
+    await hasLooked(marketplace)
     expect(await codesOf(marketplace)).toEqual(['entries_retrying'])
     jump(HOUR)
     await until('it is tried again', () => calls === 2)
-    await until('the worker looks for work', hasLooked)
+    await hasLooked(marketplace)
     expect(await codesOf(marketplace)).toEqual(['entries_retrying'])
     again.open()
     await until('both are handled', async () => (await marketplace.health()).counts?.pending === 0)
@@ -184,8 +175,7 @@ describe('K67 an entry that is old', () => {
   ])(
     'is due since the one before it ended, if that is tried again and %s',
     async (end, handlerRetryDelaysMs) => {
-      jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-      onCleanUp(() => jest.restoreAllMocks())
+      quietWarnings()
       const { clock, jump } = jumpingClock()
       const { marketplace, deliver } = await createScene({
         clock,
@@ -208,19 +198,15 @@ describe('K67 an entry that is old', () => {
         'the end of the first is written',
         async () => (await marketplace.health()).counts?.pending === 2,
       )
-      await until(
-        'the worker looks for work',
-        async () => !(await codesOf(marketplace)).includes('worker_stuck'),
-      )
+      await hasLooked(marketplace)
       expect(await codesOf(marketplace)).toEqual(end === 'dies' ? ['entries_dead'] : [])
     },
   )
 
   it('is due since its replay, and then overdue if nobody handles it', async () => {
-    jest.spyOn(process, 'emitWarning').mockImplementation(() => {})
-    onCleanUp(() => jest.restoreAllMocks())
+    quietWarnings()
     const { clock, jump } = jumpingClock()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
+    const store = newFile()
     const { platform, marketplace, deliver } = await createScene({
       clock,
       store,
@@ -249,8 +235,7 @@ describe('K67 an entry that is old', () => {
   })
 
   it('is due since there is a handler, if it had waited for one', async () => {
-    const { clock, jump } = jumpingClock()
-    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+    const { platform, marketplace, jump } = await createScene({ freshness: { waitMs: 0 } })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the change waits', async () => (await marketplace.health()).counts?.pending === 1)
     jump(20 * HOUR)
@@ -261,10 +246,7 @@ describe('K67 an entry that is old', () => {
       return handled.opened
     })
     await until('it is handled', () => calls === 1)
-    await until(
-      'the worker looks for work',
-      async () => !(await codesOf(marketplace)).includes('worker_stuck'),
-    )
+    await hasLooked(marketplace)
     expect(await codesOf(marketplace)).toEqual([])
     handled.open()
   })
@@ -272,9 +254,8 @@ describe('K67 an entry that is old', () => {
 
 /** A customer that was read once by a worker, which then ended. */
 async function withCustomer() {
-  const { clock, jump } = jumpingClock()
-  const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-  const { platform, marketplace } = await createScene({ clock, store })
+  const store = newFile()
+  const { platform, marketplace, clock, jump } = await createScene({ store })
   platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
   await until('the purchase is seen', () => marketplace.isEntitled('b1'))
   await until('it is verified', async () => {
@@ -296,6 +277,21 @@ async function withCustomer() {
   }
 }
 
-async function codesOf(marketplace: Marketplace): Promise<string[]> {
-  return (await marketplace.health()).problems.map(({ code }) => code)
+/** The part of health that finds overdue work. `at` sets the time since its start. */
+function overdueWork() {
+  let now = DAY
+  const clock = { monotonic: () => now } as Clock
+  const { opened, problems } = createOverdueWork({ hasWorker: true, clock })
+  return {
+    opened,
+    codes: (counts: Parameters<typeof problems>[0]) => problems(counts).map(({ code }) => code),
+    at(ms: number) {
+      now = DAY + ms
+    },
+  }
+}
+
+/** The worker has looked for work since the clock jumped. */
+async function hasLooked(marketplace: Marketplace) {
+  await until('a look', async () => !(await codesOf(marketplace)).includes('worker_stuck'))
 }

@@ -1,19 +1,12 @@
-import { createServer, type RequestListener } from 'node:http'
-import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, MINUTE } from '../../../lib/base/clock.js'
-import type { PurchaseChange } from '../../../lib/index.js'
-import { sampleDelivery } from '../../../lib/testing/index.js'
-import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { claimed, eventOf, named, shows } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
-import { internals } from '../../support/internals.js'
-import { createReceiverLives } from '../../support/receiving/receiver-lives.js'
-import { DELIVERY_SECRET, OUR_ITEM } from '../../support/settings.js'
+import { createBusinesses } from '../../support/scenes/many-businesses.js'
+import { DELIVERY_SECRET } from '../../support/settings.js'
 
-// Days of virtual time with real files: minutes on a machine under load.
+// Days of virtual time: minutes on a machine under load.
 jest.setTimeout(300_000)
 
 const SILENT = expect.arrayContaining([
@@ -32,11 +25,11 @@ describe('D70 each change has a cause', () => {
   it('D70 event: also of a retry of its read, and of a verification after it', async () => {
     const world = await businesses(1)
     expect(world.causes()).toEqual(['event'])
-    world.platform.lag(20_000)
+    world.lag(20_000)
     await world.change(1)
     await world.advance(HOUR)
-    world.platform.heal()
-    world.platform.fail('failing', 3)
+    world.lag(0)
+    world.fail('failing', 3)
     await world.change(1)
     await world.advance(HOUR)
     expect(world.causes()).toEqual(['event', 'event', 'event'])
@@ -47,7 +40,7 @@ describe('D70 each change has a cause', () => {
     await world.change(1, { isLost: true })
     await world.advance(DAY + 6 * HOUR)
     await world.change(1, { isLost: true })
-    world.platform.fail('failing', 3)
+    world.fail('failing', 3)
     await world.advance(DAY + 6 * HOUR)
     await world.change(1)
     await world.advance(MINUTE)
@@ -57,12 +50,10 @@ describe('D70 each change has a cause', () => {
   it('D70 request and import; an event counts more than either', async () => {
     const world = await businesses(1)
     await world.change(1, { isLost: true })
-    void world.marketplace().businesses.refresh('b1')
+    world.askForRead(1)
     await world.advance(HOUR)
-    world.platform.step('s2', 'b2', 'User purchases an app', 'Payment succeeded')
-    await world.marketplace().subscriptions.track({ subscriptionUid: 's2', businessUid: 'b2' })
+    await world.track(2)
     await world.advance(HOUR)
-    world.platform.step('s3', 'b3', 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
       .subscriptions.import([{ subscriptionUid: 's3', businessUid: 'b3' }], {
@@ -71,7 +62,7 @@ describe('D70 each change has a cause', () => {
     await world.advance(HOUR)
     await imported
     await world.change(1)
-    void world.marketplace().businesses.refresh('b1')
+    world.askForRead(1)
     await world.advance(HOUR)
     expect(world.causes()).toEqual(['event', 'request', 'request', 'import', 'event'])
     const changes = await world.marketplace().journal.list({ kind: 'change' })
@@ -142,10 +133,10 @@ describe('D71 when changes come without events', () => {
     expect(await world.health()).toEqual(['ok'])
 
     for (const i of [1, 2, 3, 4]) {
-      world.platform.step(`s${i}`, `b${i}`, 'User cancels the app subscription')
+      world.move(`b${i}`, 'canceled')
       // The reconcile comes first: the event is on its way for half an hour.
       for (let hours = 0; world.causes().length < 6 + i && hours < 60; hours++) await world.advance(HOUR / 2)
-      await world.announce(i)
+      await world.update(i)
     }
     expect(world.causes().slice(6)).toEqual(Array(4).fill('reconcile'))
     expect(await world.health()).toEqual(['ok'])
@@ -155,14 +146,14 @@ describe('D71 when changes come without events', () => {
     const world = await businesses(6)
     for (const i of [1, 2, 3, 4]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().businesses.refresh(`b${i}`)
+      world.askForRead(i)
     }
     await world.advance(HOUR / 2)
     expect(world.causes().slice(6)).toEqual(Array(4).fill('request'))
     expect(await world.health()).toEqual(['ok'])
     for (const i of [5, 6]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().businesses.refresh(`b${i}`)
+      world.askForRead(i)
     }
     await world.advance(2 * HOUR)
     expect(await world.health()).toEqual(SILENT)
@@ -176,11 +167,11 @@ describe('D71 when changes come without events', () => {
     const world = await businesses(4)
     for (const i of [1, 2, 3, 4]) {
       await world.change(i, { isLost: true })
-      void world.marketplace().businesses.refresh(`b${i}`)
+      world.askForRead(i)
     }
     await world.advance(MINUTE)
     expect(world.causes().slice(4)).toEqual(Array(4).fill('request'))
-    for (const i of [1, 2, 3, 4]) await world.announce(i)
+    for (const i of [1, 2, 3, 4]) await world.update(i)
     for (let hours = 0; hours < 6; hours++) {
       expect(await world.health()).toEqual(['ok'])
       await world.advance(HOUR / 2)
@@ -190,16 +181,12 @@ describe('D71 when changes come without events', () => {
   it('D71 an import, a read of all, and customers whom the app adds by track, are no silence', async () => {
     const world = await businesses(0)
     const uids = [1, 2, 3, 4, 5]
-    for (const i of uids) world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
     const imported = world
       .marketplace()
       .subscriptions.import(uids.map((i) => ({ subscriptionUid: `s${i}`, businessUid: `b${i}` })))
     await world.advance(HOUR)
     await imported
-    for (const i of [6, 7, 8, 9]) {
-      world.platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
-      await world.marketplace().subscriptions.track({ subscriptionUid: `s${i}`, businessUid: `b${i}` })
-    }
+    for (const i of [6, 7, 8, 9]) await world.track(i)
     await world.advance(3 * HOUR)
     expect(new Set(world.causes())).toEqual(new Set(['import', 'request']))
     expect(await world.health()).toEqual(['ok'])
@@ -241,78 +228,25 @@ describe.each(ENGINE_NAMES)('D71 on %s', (name) => {
   })
 })
 
-/** Businesses `b1`, `b2` … that have bought `s1`, `s2` … with an event each, in virtual time. */
+/** Businesses that have bought with an event each. */
 async function businesses(count: number) {
-  const changes: PurchaseChange[] = []
-  const lives = await createReceiverLives({
-    path: join(temporaryFolder(), 'silence.db'),
-    dozeMs: 5 * MINUTE,
-    onPurchaseChange: (change) => void changes.push(change),
-    marketplace: {
-      app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM },
-      deliverySecrets: DELIVERY_SECRET,
-      freshness: { waitMs: 0 },
-      ...internals({ pollMs: MINUTE }),
-      closeTimeoutMs: 1_000,
-    },
-  })
-  onCleanUp(() => lives.end())
-  const { clock, marketplace, platform } = lives
-  let receive: RequestListener = () => {}
-  const server = createServer((req, res) => receive(req, res))
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-  onCleanUp(() => {
-    server.close()
-    server.closeAllConnections()
-  })
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hooks`
-  const open = () => {
-    receive = marketplace().listener({ path: '/hooks' })
-  }
-  open()
-
-  /** Delivers the event of the last change. Reactions are measured in seconds. */
-  async function announce(i: number, secret = DELIVERY_SECRET, event: 'create' | 'update' = 'update') {
-    const data = { subscription_uid: `s${i}`, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
-    clock.lookClosely(MINUTE)
-    const { status } = await fetch(`${url}/${secret}`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json' },
-      body: JSON.stringify(sampleDelivery(`purchasable_subscription/${event}`, data)),
-    })
-    expect(status).toBe(secret === DELIVERY_SECRET ? 200 : 404)
-  }
-
-  async function buy(i: number) {
-    platform.step(`s${i}`, `b${i}`, 'User purchases an app', 'Payment succeeded')
-    await announce(i, DELIVERY_SECRET, 'create')
-  }
-
-  for (let i = 1; i <= count; i++) await buy(i)
-  await clock.advance(2 * HOUR)
-  expect(changes.map(({ cause }) => cause)).toEqual(Array(count).fill('event'))
-
+  const world = await createBusinesses(0)
+  const causes = () => world.changes.map(({ cause }) => cause)
+  for (let i = 1; i <= count; i++) await world.buy(i)
+  await world.advance(2 * HOUR)
+  expect(causes()).toEqual(Array(count).fill('event'))
   return {
-    platform,
-    marketplace,
-    announce,
-    buy,
-    advance: clock.advance,
-    causes: () => changes.map(({ cause }) => cause),
+    ...world,
+    causes,
     /** Alternates between a missed and a confirmed payment. */
     async change(i: number, { isLost = false, secret = DELIVERY_SECRET } = {}) {
-      clock.lookClosely(MINUTE)
-      const isPaid = platform.state(`s${i}`) === 'purchased'
-      platform.step(`s${i}`, `b${i}`, isPaid ? 'Payment issue received' : 'Payment confirmation received')
-      if (!isLost) await announce(i, secret)
+      world.move(`b${i}`, world.state(i) === 'purchased' ? 'suspended' : 'purchased')
+      if (!isLost) await world.update(i, `s${i}`, secret)
     },
-    async restart() {
-      await lives.restart('close')
-      open()
-      await clock.advance(MINUTE)
-    },
+    /** Nobody waits for the read. */
+    askForRead: (i: number) => void world.marketplace().businesses.refresh(`b${i}`),
     async health() {
-      const { status, problems } = await marketplace().health()
+      const { status, problems } = await world.ask(world.marketplace().health())
       return [status, ...problems]
     },
   }

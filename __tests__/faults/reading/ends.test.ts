@@ -1,66 +1,72 @@
 import { describe, expect, it, jest } from '@jest/globals'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
-import { type Businesses, createBusinesses } from '../../support/scenes/many-businesses.js'
+import { type Businesses, createBusinesses, type Service } from '../../support/scenes/many-businesses.js'
 
 jest.setTimeout(120_000)
 
 /** Days of the usual settings in hours. */
 const SHORT = { freshness: { reconcileEveryMs: 2 * HOUR, maxStaleMs: 6 * HOUR } }
 
-describe.each([1, 2, 25])('D60 one of %d businesses leaves, and the platform refuses its token:', (count) => {
-  it('after an uninstall it is out within two minutes', async () => {
-    const world = await createBusinesses(count)
-    await world.uninstall(1)
-    world.serve('no token', [1])
-    await world.refresh(1)
-    await world.advance(50 * SECOND)
-    expect(await world.out()).toEqual([])
-    await world.advance(70 * SECOND)
-    await expectEnd(world, 'revoked')
-  })
+/** The events that may announce an end. */
+const EVENTS = {
+  uninstall: (world: Businesses, i: number) => world.uninstall(i),
+  update: (world: Businesses, i: number) => world.update(i),
+  'a record that shows an end': (world: Businesses, i: number) => world.updated(i, 'canceled'),
+  nothing: async () => {},
+}
+type Event = keyof typeof EVENTS
 
-  it('after an event whose own record shows an end it is out within seconds', async () => {
-    const world = await createBusinesses(count)
-    world.serve('no token', [1])
-    await world.updated(1, 'canceled')
-    await world.advance(5 * SECOND)
-    await expectEnd(world, 'ended')
-  })
+/** The reads of a business that has left, its event, and when it is out: after the one time, by the other. */
+const ENDS: [title: string, how: Service, event: Event, afterMs: number, byMs: number, reason: string][] = [
+  ['after an uninstall', 'no token', 'uninstall', 50 * SECOND, 2 * MINUTE, 'revoked'],
+  ['after its own record', 'no token', 'a record that shows an end', 0, 5 * SECOND, 'ended'],
+  ['after an update', 'no token', 'update', 55 * MINUTE, 65 * MINUTE, 'ended'],
+  ['without an event after maxStaleMs', 'no token', 'nothing', 6 * HOUR, 9 * HOUR, 'ended'],
+  ['after an update and an error sent with 200', 'error with 200', 'update', 0, 65 * MINUTE, 'ended'],
+  ['after an update and an empty list', 'empty', 'update', 0, 3 * MINUTE, 'missing'],
+  [
+    'D96 after an uninstall, if tokens are given',
+    'not found',
+    'uninstall',
+    55 * MINUTE,
+    65 * MINUTE,
+    'ended',
+  ],
+]
 
-  it('after an update it is out within about an hour', async () => {
-    const world = await createBusinesses(count)
-    world.serve('no token', [1])
-    await world.update(1)
-    await world.advance(55 * MINUTE)
-    expect(await world.out()).toEqual([])
+describe.each([1, 2, 25])('D60 one of %d businesses leaves, and the platform refuses it:', (count) => {
+  it.each(ENDS)('%s (%s) it is out in time', async (_title, how, event, afterMs, byMs, reason) => {
+    const world = await createBusinesses(count, event === 'nothing' ? SHORT : {})
+    world.serve(how, [1])
+    await EVENTS[event](world, 1)
+    await world.advance(afterMs)
+    if (afterMs > 0) expect((await world.rows(1))[0]?.gone).toBeNull()
+    await world.advance(byMs - afterMs)
+    expect(await world.out()).toEqual([1])
+    expect(await world.explain(1)).toMatchObject({ reason, known: true })
+    expect(world.changes.filter((change) => change.to === null)).toMatchObject([
+      { business_uid: 'b1', from: 'purchased', to: null, gone: reason },
+    ])
     expect(await world.health()).toEqual(['ok'])
+  })
+})
+
+describe('D17 an uninstall takes no access away', () => {
+  it.each([
+    ['alone', {}, 0],
+    ['with a token that is refused for less than a minute', {}, MINUTE - SECOND],
+    ['of another app, even with a refused token', { app_code_name: 'other' }, 5 * MINUTE],
+  ])('%s', async (_how, data, refusedMs) => {
+    const world = await createBusinesses(2)
+    if (refusedMs > 0) world.serve('no token', [1])
+    await world.uninstall(1, data)
+    await world.track(1)
+    await world.advance(refusedMs)
+    expect(await world.out()).toEqual([])
+    world.serve('served')
     await world.advance(10 * MINUTE)
-    await expectEnd(world, 'ended')
-  })
-
-  it('without an event it is out after maxStaleMs', async () => {
-    const world = await createBusinesses(count, SHORT)
-    world.serve('no token', [1])
-    await world.advance(6 * HOUR)
-    expect((await world.rows(1))[0]?.gone).toBeNull()
-    await world.advance(3 * HOUR)
-    await expectEnd(world, 'ended')
-  })
-
-  it('with an error sent with 200 instead, it is out after about an hour, too', async () => {
-    const world = await createBusinesses(count)
-    world.serve('error with 200', [1])
-    await world.update(1)
-    await world.advance(65 * MINUTE)
-    await expectEnd(world, 'ended')
-  })
-
-  it('with an empty list instead, it is out after a minute', async () => {
-    const world = await createBusinesses(count)
-    world.serve('empty', [1])
-    await world.update(1)
-    await world.advance(3 * MINUTE)
-    await expectEnd(world, 'missing')
+    expect(await world.out()).toEqual([])
+    expect(world.changes).toHaveLength(2)
   })
 })
 
@@ -90,7 +96,7 @@ describe('D65 a business with two subscriptions leaves, and the event of one is 
   })
 })
 
-describe('D61 the platform fails for everybody, and nobody is out:', () => {
+describe('D26, D61 the platform fails for everybody, and nobody is out:', () => {
   it.each([
     ['empty', 40],
     ['no token', 5],
@@ -156,17 +162,30 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     expect(await world.out()).toEqual([])
   })
 
-  it.each([3 * SECOND, 10 * MINUTE])('for %d ms, while 30 of 40 uninstalls are forged', async (ms) => {
-    const world = await createBusinesses(40)
-    world.serve('no token')
-    for (let i = 1; i <= 30; i++) await world.uninstall(i)
-    await world.advance(ms)
-    expect(await world.out()).toEqual([])
-    world.serve('served')
-    await world.advance(2 * HOUR)
-    expect(await world.out()).toEqual([])
-    expect(await world.health()).toEqual(['ok'])
-  })
+  it.each([
+    ['uninstall', 30, 40, 3 * SECOND],
+    ['uninstall', 30, 40, 10 * MINUTE],
+    ['update', 30, 40, 3 * HOUR],
+    ['a record that shows an end', 30, 40, 3 * HOUR],
+    ['a record that shows an end', 3, 3, 3 * SECOND],
+    ['a record that shows an end', 5, 5, 3 * SECOND],
+    ['a record that shows an end', 30, 30, 3 * SECOND],
+  ] as [Event, number, number, number][])(
+    'while ends are forged by %s for %d of %d: for %d ms',
+    async (event, forged, count, ms) => {
+      const world = await createBusinesses(count)
+      world.serve('no token')
+      for (const i of numbersUpTo(forged)) await EVENTS[event](world, i)
+      await world.advance(ms)
+      expect(await world.out()).toEqual([])
+      expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of \d+ businesses/)])
+      world.serve('served')
+      await world.advance(2 * HOUR)
+      expect(await world.out()).toEqual([])
+      expect(await world.health()).toEqual(['ok'])
+      expect(world.changes).toHaveLength(count)
+    },
+  )
 
   it.each([5 * MINUTE, 30 * MINUTE, 2 * HOUR])(
     '%d ms after the uninstalls of all were forged',
@@ -186,7 +205,7 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
 
   it('for those 30 of 40 whose uninstalls are forged, too: they are held back, and health is degraded', async () => {
     const world = await createBusinesses(40)
-    const forged = Array.from({ length: 30 }, (_, i) => i + 1)
+    const forged = numbersUpTo(30)
     world.serve('no token', forged)
     for (const i of forged) await world.uninstall(i)
     await world.advance(HOUR)
@@ -196,35 +215,6 @@ describe('D61 the platform fails for everybody, and nobody is out:', () => {
     await world.advance(2 * HOUR)
     expect(await world.out()).toEqual([])
     expect(world.changes).toHaveLength(40)
-  })
-
-  it.each([3, 5, 30])(
-    'for 3 s, while records of all %d businesses that show an end are forged',
-    async (count) => {
-      const world = await createBusinesses(count)
-      world.serve('no token')
-      for (let i = 1; i <= count; i++) await world.updated(i, 'canceled')
-      await world.advance(3 * SECOND)
-      expect(await world.out()).toEqual([])
-      expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of \d+ businesses/)])
-      world.serve('served')
-      await world.advance(2 * HOUR)
-      expect(await world.out()).toEqual([])
-      expect(await world.health()).toEqual(['ok'])
-      expect(world.changes).toHaveLength(count)
-    },
-  )
-
-  it.each(['updated', 'update'] as const)('while 30 of 40 ends are forged by %s', async (event) => {
-    const world = await createBusinesses(40)
-    world.serve('no token')
-    for (let i = 1; i <= 30; i++) await (event === 'update' ? world.update(i) : world.updated(i, 'canceled'))
-    await world.advance(3 * HOUR)
-    expect(await world.out()).toEqual([])
-    world.serve('served')
-    await world.advance(2 * HOUR)
-    expect(await world.out()).toEqual([])
-    expect(await world.health()).toEqual(['ok'])
   })
 
   it('refused credentials and an outage end nothing, however long they last', async () => {
@@ -297,38 +287,29 @@ describe('D66 the platform fails for more than half of the businesses:', () => {
 })
 
 describe('D95 the platform recovers for some businesses first:', () => {
-  it.each(['empty', 'no token'] as const)('%s for the others ends none of them', async (how) => {
-    const world = await createBusinesses(7)
-    world.serve(how)
-    await world.update(1)
-    await world.advance(2 * HOUR)
-    world.serve('served', [1, 2, 3, 4])
-    await world.advance(50 * MINUTE)
-    expect(await world.out()).toEqual([])
-    world.serve('served')
-    await world.advance(HOUR)
-    expect(await world.out()).toEqual([])
-    expect(await world.health()).toEqual(['ok'])
-    expect(world.changes).toHaveLength(7)
-  })
-
   it.each([
-    ['updates', 'empty'],
-    ['updates', 'no token'],
-    ['forged uninstalls', 'no token'],
-  ] as const)('also those that %s named during the outage (%s)', async (named, how) => {
-    const world = await createBusinesses(7)
-    world.serve(how)
-    for (let i = 1; i <= 7; i++) await (named === 'updates' ? world.update(i) : world.uninstall(i))
-    await world.advance(2 * HOUR)
-    world.serve('served', [1, 2, 3, 4])
-    await world.advance(50 * MINUTE)
-    expect(await world.out()).toEqual([])
-    world.serve('served')
-    await world.advance(HOUR)
-    expect(await world.out()).toEqual([])
-    expect(world.changes).toHaveLength(7)
-  })
+    ['empty', 'update', 1],
+    ['no token', 'update', 1],
+    ['empty', 'update', 7],
+    ['no token', 'update', 7],
+    ['no token', 'uninstall', 7],
+  ] as [Service, Event, number][])(
+    '%s for the others ends none of them, not even those that %s named during the outage (%d)',
+    async (how, event, named) => {
+      const world = await createBusinesses(7)
+      world.serve(how)
+      for (const i of numbersUpTo(named)) await EVENTS[event](world, i)
+      await world.advance(2 * HOUR)
+      world.serve('served', [1, 2, 3, 4])
+      await world.advance(50 * MINUTE)
+      expect(await world.out()).toEqual([])
+      world.serve('served')
+      await world.advance(HOUR)
+      expect(await world.out()).toEqual([])
+      expect(world.changes).toHaveLength(7)
+      if (named === 1) expect(await world.health()).toEqual(['ok'])
+    },
+  )
 
   it.each(['no token', 'forbidden'] as const)('also after an outage of days (%s)', async (how) => {
     const world = await createBusinesses(7, SHORT)
@@ -352,44 +333,19 @@ describe('D95 the platform recovers for some businesses first:', () => {
   })
 })
 
-describe('D96 an uninstall, and reads that are refused while tokens are given:', () => {
-  it('the business is out within about an hour', async () => {
-    const world = await createBusinesses(2)
-    world.serve('not found', [1])
-    await world.uninstall(1)
-    await world.advance(55 * MINUTE)
-    expect(await world.out()).toEqual([])
-    await world.advance(10 * MINUTE)
-    await expectEnd(world, 'ended')
-  })
-})
-
 describe('D62 several leave:', () => {
-  it('two of two within a minute are out within minutes', async () => {
-    const world = await createBusinesses(2)
-    world.serve('no token')
-    for (const i of [1, 2]) await world.uninstall(i)
-    await world.advance(3 * MINUTE)
-    expect(await world.out()).toEqual([1, 2])
-    expect(await world.health()).toEqual(['ok'])
-  })
-
-  it('three of three within a minute are held back: that is an outage', async () => {
-    const world = await createBusinesses(3)
-    world.serve('no token')
-    for (const i of [1, 2, 3]) await world.uninstall(i)
-    await world.advance(10 * MINUTE)
-    expect(await world.out()).toEqual([])
-    expect((await world.health())[0]).toBe('degraded')
-  })
-
-  it('five of twenty-five within a minute are out within minutes', async () => {
-    const world = await createBusinesses(25)
-    world.serve('no token', [1, 2, 3, 4, 5])
-    for (const i of [1, 2, 3, 4, 5]) await world.uninstall(i)
-    await world.advance(4 * MINUTE)
-    expect(await world.out()).toEqual([1, 2, 3, 4, 5])
-    expect(await world.health()).toEqual(['ok'])
+  it.each([
+    ['are out within minutes', 2, 2, 3 * MINUTE],
+    ['are out within minutes', 5, 25, 4 * MINUTE],
+    ['are held back: that is an outage', 3, 3, 10 * MINUTE],
+  ])('%s, %d of %d within a minute', async (what, leaving, count, ms) => {
+    const world = await createBusinesses(count)
+    world.serve('no token', numbersUpTo(leaving))
+    for (const i of numbersUpTo(leaving)) await world.uninstall(i)
+    await world.advance(ms)
+    const areOut = what.startsWith('are out')
+    expect(await world.out()).toEqual(areOut ? numbersUpTo(leaving) : [])
+    expect((await world.health())[0]).toBe(areOut ? 'ok' : 'degraded')
   })
 
   it('everybody, one after the other over days: each is out in time, and health is ok', async () => {
@@ -398,7 +354,7 @@ describe('D62 several leave:', () => {
       world.serve('no token', [i])
       await (i % 2 === 0 ? world.uninstall(i) : world.updated(i, 'canceled'))
       await world.advance(3 * MINUTE)
-      expect(await world.out()).toEqual(Array.from({ length: i }, (_, n) => n + 1))
+      expect(await world.out()).toEqual(numbersUpTo(i))
       expect(await world.health()).toEqual(['ok'])
       await world.advance(3 * HOUR)
     }
@@ -482,12 +438,3 @@ describe('D63 after an end', () => {
 })
 
 const numbersUpTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)
-
-async function expectEnd(world: Businesses, reason: string) {
-  expect(await world.out()).toEqual([1])
-  expect(await world.explain(1)).toMatchObject({ reason, known: true })
-  expect(world.changes.filter((change) => change.to === null)).toEqual([
-    { business_uid: 'b1', from: 'purchased', to: null, gone: reason },
-  ])
-  expect(await world.health()).toEqual(['ok'])
-}

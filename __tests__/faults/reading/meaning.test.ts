@@ -1,33 +1,23 @@
-import { beforeAll, describe, expect, it } from '@jest/globals'
+import { describe, expect, it } from '@jest/globals'
 import { type Clock, SECOND, systemClock } from '../../../lib/base/clock.js'
 import type { Marketplace, PurchaseChange } from '../../../lib/index.js'
-import type { Store } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
-import type { Simulator } from '../../../lib/testing/index.js'
-import { ENGINE_NAMES, type TestEngine, useEngine } from '../../support/engines/engines.js'
-import { storeOption } from '../../support/engines/store-option.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { readsOf } from '../../support/scenes/purchases.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
 
-/** The engine of the running test. */
-let engine: TestEngine
-
-const storeAddress = () => engine.freshAddress()
-
-const B1 = 'business-one'
-
 describe.each(ENGINE_NAMES)('%s', (name) => {
-  const own = useEngine(name)
-  beforeAll(() => {
-    engine = own
-  })
+  const engine = useEngine(name)
 
   describe('D1 the same delivery a thousand times at once', () => {
     it('costs at most two reads', async () => {
       const reads = holdableReads()
-      const store = storeFor(await storeAddress(), systemClock)
+      const store = storeFor(await engine.freshAddress(), systemClock)
       const { platform, marketplace, deliver } = await createScene({
         store: storeOption(store),
         platform: { fetch: reads.fetch },
@@ -74,9 +64,9 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       const commit = gate()
       let isHolding = false
       let arrived = 0
-      const store = wrapped(storeFor(await storeAddress(), systemClock), 'finishRead', async (finish) => {
-        if (isHolding && ++arrived === 1) await commit.opened
-        return finish()
+      const store = wrapStore(storeFor(await engine.freshAddress(), systemClock), async (name, call) => {
+        if (name === 'finishRead' && isHolding && ++arrived === 1) await commit.opened
+        return call()
       })
       const { platform, marketplace, uid, seen } = await purchased({ store: storeOption(store) })
       const before = readsOf(platform, uid)
@@ -123,7 +113,7 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
 
   describe('D5 the events of a subscription', () => {
     it('lead to the same answer in any order of arrival', async () => {
-      const { platform, marketplace, deliver } = await createScene({ store: await storeAddress() })
+      const { platform, marketplace, deliver } = await createScene({ store: await engine.freshAddress() })
       platform.faults.add({ on: 'delivery', kind: 'drop' })
       const orders = permutations([0, 1, 2, 3])
       const businesses = orders.map((_order, at) => `business-${at}`)
@@ -155,16 +145,16 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
   describe('D6 a slow read that a newer one on another instance has overtaken', () => {
     it.each(['reply', 'renewal'] as const)('changes nothing if its %s comes first', async (first) => {
       const platform = await startPlatform()
-      const store = storeFor(await storeAddress(), systemClock)
+      const store = storeFor(await engine.freshAddress(), systemClock)
       const reads = holdableReads()
       const { clock, freeze, thaw } = freezableClock()
       const finished: unknown[] = []
       const slow = openMarketplace(platform, {
         store: storeOption(
-          wrapped(store, 'finishRead', async (finish) => {
-            const isHeld = await finish()
-            finished.push(isHeld)
-            return isHeld
+          wrapStore(store, (name, call) => {
+            const result = call()
+            if (name === 'finishRead') result.then((isHeld) => finished.push(isHeld))
+            return result
           }),
         ),
         clock,
@@ -203,29 +193,29 @@ describe.each(ENGINE_NAMES)('%s', (name) => {
       expect(await quick.isEntitled(B1)).toBe(false)
     })
   })
-})
 
-/** A scene in which a business has bought. `seen` has the states of the changes delivered so far. */
-async function purchased(options: Parameters<typeof createScene>[0] = {}) {
-  const scene = await createScene({ store: await storeAddress(), freshness: { waitMs: 0 }, ...options })
-  const { platform, marketplace } = scene
-  const seen: (string | null)[] = []
-  marketplace.onPurchaseChange(({ to }) => void seen.push(to))
-  const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-  await until('the purchase is handled', () => seen.length === 1)
-  await nothingPending(marketplace)
-  return { ...scene, uid, seen }
-}
+  /** A scene in which a business has bought. `seen` has the states of the changes delivered so far. */
+  async function purchased(options: Parameters<typeof createScene>[0] = {}) {
+    const scene = await createScene({
+      store: await engine.freshAddress(),
+      freshness: { waitMs: 0 },
+      ...options,
+    })
+    const { platform, marketplace } = scene
+    const seen: (string | null)[] = []
+    marketplace.onPurchaseChange(({ to }) => void seen.push(to))
+    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('the purchase is handled', () => seen.length === 1)
+    await nothingPending(marketplace)
+    return { ...scene, uid, seen }
+  }
+})
 
 async function nothingPending(marketplace: Marketplace) {
   await until('no entry is pending', async () => {
     const { subscriptions } = await marketplace.explain(B1)
     return subscriptions.length > 0 && subscriptions.every(({ pending }) => !pending)
   })
-}
-
-function readsOf(platform: Simulator, uid: string): number {
-  return platform.requests.filter((each) => each.endpoint === 'read' && each.subscription_uid === uid).length
 }
 
 function permutations<T>(items: readonly T[]): T[][] {
@@ -258,16 +248,6 @@ function holdableReads() {
       for (const open of held) open(change)
     },
   }
-}
-
-/** A store one of whose methods is called through `around`. */
-function wrapped(
-  store: Store,
-  name: 'finishRead',
-  around: (call: () => Promise<boolean>) => Promise<boolean>,
-): Store {
-  const method = store[name]
-  return { ...store, [name]: (...args: Parameters<typeof method>) => around(() => method(...args)) }
 }
 
 /** The system's clock. While it is frozen no timer fires, as in a stopped process; afterwards all due timers fire. */

@@ -1,33 +1,27 @@
-import { createServer as createHttpServer, type IncomingMessage, type ServerResponse } from 'node:http'
-import type { AddressInfo } from 'node:net'
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
-import { createPlatformClient } from '../../../lib/platform/client.js'
-import type { ReadClaim } from '../../../lib/store/port/store.js'
+import { MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
 import { storeFor } from '../../../lib/store-option.js'
-import { concludeRead } from '../../../lib/work/reading/conclude-read.js'
-import { onCleanUp } from '../../support/clean-up.js'
+import { progressText } from '../../../lib/work/reading/schedule.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { eventOf } from '../../support/events.js'
-import { createScene, OUR_ITEM, openMarketplace } from '../../support/scene.js'
+import { ADDRESSES, purchaseOf } from '../../support/platform/answering.js'
+import { type Answer, read, start } from '../../support/platform/platform-calls.js'
+import { createScene, openMarketplace } from '../../support/scene.js'
+import { createReader } from '../../support/scenes/reader.js'
+import { B1, B2 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
 
 describe('E12 ten thousand subscriptions that are due when an outage ends', () => {
   it('are read with at most the allowed number of calls at once', async () => {
     const uids = Array.from({ length: 10_000 }, (_, at) => `s${at}`)
     const store = storeFor('sqlite::memory:', systemClock)
     await store.open()
-    await store.accept(uids.map(requestingEvent))
+    await store.accept(uids.map((uid) => eventOf(uid, `b-${uid}`)))
     const inFlight = { first: 0, all: 0 }
     const most = { first: 0, all: 0 }
     const answered = new Set<string>()
     let failures = 100
-    const platform = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
-    openMarketplace(platform, {
+    openMarketplace(ADDRESSES, {
       store: storeOption(store),
       platform: {
         async fetch(input) {
@@ -48,7 +42,7 @@ describe('E12 ten thousand subscriptions that are due when an outage ends', () =
           if (isToken) return Response.json({ access_token: 'token' })
           const uid = url.searchParams.get('filter[uid]') as string
           answered.add(uid)
-          return Response.json({ data: { subscriptions: [recordOf(uid)] } })
+          return Response.json({ data: { subscriptions: [purchaseOf(uid, `b-${uid}`)] } })
         },
       },
       // Half of them are for subscriptions that were never read, as these are.
@@ -112,68 +106,22 @@ describe('E13 retries', () => {
     ],
     ['a reset', (req) => req.socket.resetAndDestroy()],
     ['nothing', () => {}],
-  ] as [string, (req: IncomingMessage, res: ServerResponse) => unknown][])(
+  ] as [string, Answer][])(
     'happen in one layer: a call that is answered with %s is one request',
     async (_what, answer) => {
-      let requests = 0
-      const server = createHttpServer((req, res) => {
-        requests++
-        answer(req, res)
-      })
-      await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
-      onCleanUp(() => {
-        server.close()
-        server.closeAllConnections()
-      })
-      const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-      const client = createPlatformClient({
-        baseUrl: url,
-        authUrl: url,
-        clientId: 'client',
-        clientSecret: 'client-secret',
-        timeoutMs: 300,
-        concurrency: 4,
-        clock: systemClock,
-      })
-      const read = () => client.readSubscription({ subscriptionUid: 's1', businessUid: B1 })
-      expect((await read()).kind).toMatch(/outage|throttled/)
-      expect(requests).toBe(1)
-      await read()
-      expect(requests).toBe(2)
+      const { client, requests } = await start({ token: answer, timeoutMs: 300 })
+      expect((await read(client)).kind).toMatch(/outage|throttled/)
+      expect(requests).toHaveLength(1)
+      await read(client)
+      expect(requests).toHaveLength(2)
     },
   )
 })
 
-function requestingEvent(subscriptionUid: string) {
-  return eventOf(subscriptionUid, `b-${subscriptionUid}`)
-}
-
-function recordOf(uid: string) {
-  return {
-    uid,
-    business_uid: `b-${uid}`,
-    purchasable_uid: OUR_ITEM,
-    purchase_state: 'purchased',
-    updated_at: '2026-01-01T00:00:00.000Z',
-  }
-}
-
 /** When a subscription is due again after this many earlier outages. */
 function nextAfterOutages(outages: number): number {
-  const progress = JSON.stringify({ generation: 1, outages })
-  const claim = { generation: 1, uninstalledAt: null, progress, subscription: { record: null, gone: null } }
-  const env = {
-    now: 0,
-    random: Math.random,
-    reconcileEveryMs: HOUR,
-    waitMs: 0,
-    stateOf: () => '',
-    maxStaleMs: 259_200_000,
-  }
-  const { nextInMs } = concludeRead(
-    claim as unknown as ReadClaim,
-    { kind: 'outage', code: 'platform_failing' },
-    env,
-  )
-  return nextInMs as number
+  const reader = createReader()
+  reader.claim.progress = progressText(reader.claim.generation, { outages })
+  const outage = { kind: 'outage', code: 'platform_failing' } as const
+  return reader.reads(outage, { random: Math.random }).nextInMs as number
 }

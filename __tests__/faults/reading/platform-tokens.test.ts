@@ -2,25 +2,24 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
-import { sampleDelivery } from '../../../lib/testing/index.js'
 import { temporaryFolder } from '../../support/clean-up.js'
+import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
-import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, OUR_ITEM } from '../../support/scene.js'
+import { createScene } from '../../support/scene.js'
+import { B1 } from '../../support/settings.js'
 import { looks, until } from '../../support/until.js'
 
-const B1 = 'business-one'
+const CREDENTIALS_REFUSED = {
+  on: 'token',
+  kind: 'status',
+  status: 401,
+  body: { error: 'invalid_client' },
+} as const
 
 describe('F5 a platform that refuses the credentials of the app', () => {
   it('pauses all reads, is reported by health, and leaves nothing dead or given up', async () => {
-    const { clock, jump } = jumpingClock()
-    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
-    const refusal = platform.faults.add({
-      on: 'token',
-      kind: 'status',
-      status: 401,
-      body: { error: 'invalid_client' },
-    })
+    const { platform, marketplace, jump } = await createScene({ freshness: { waitMs: 0 } })
+    const refusal = platform.faults.add(CREDENTIALS_REFUSED)
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) platform.purchase({ business_uid, payment: 'succeeded' })
     await platform.settled()
@@ -95,7 +94,7 @@ describe('F9 a token endpoint that does not answer', () => {
     await until('two calls wait for a token', () => slow.strikes >= 2)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uid)
-    await deliver(notice(uid, B1))
+    await deliver(noticeOf(uid, B1))
     await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)))
   })
 
@@ -114,33 +113,21 @@ describe('F9 a token endpoint that does not answer', () => {
     platform.faults.expireTokens()
     await marketplace.businesses.refresh(B1)
     const slow = platform.faults.add({ on: 'token', kind: 'slow', ms: 15_000 })
-    for (const business of others) await deliver(notice(uids.get(business) as string, business))
+    for (const business of others) await deliver(noticeOf(uids.get(business) as string, business))
     await until('four calls wait for a token', () => slow.strikes >= 4)
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.cancel(uids.get(B1) as string)
-    await deliver(notice(uids.get(B1) as string, B1))
+    await deliver(noticeOf(uids.get(B1) as string))
     await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)))
   })
 })
 
-function notice(subscription_uid: string, business_id: string) {
-  const data = { subscription_uid, business_id, purchasable_uid: OUR_ITEM }
-  return sampleDelivery('purchasable_subscription/update', data)
-}
-
 describe('K68 credentials that are refused at a regular read', () => {
   it('degrade the health until a read gets another answer, though the next one is due hours later', async () => {
-    const { clock, jump } = jumpingClock()
-    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+    const { platform, marketplace, jump, codes } = await createScene({ freshness: { waitMs: 0 } })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the purchase is seen', () => marketplace.isEntitled('b1'))
-    const refusal = platform.faults.add({
-      on: 'token',
-      kind: 'status',
-      status: 401,
-      body: { error: 'invalid_client' },
-    })
-    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
+    const refusal = platform.faults.add(CREDENTIALS_REFUSED)
     await until('a regular read is refused', async () => {
       jump(HOUR)
       await looks(2)

@@ -1,41 +1,28 @@
-import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
-import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
-import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { internals } from '../../support/internals.js'
-import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { createScene, newFile, openMarketplace, startPlatform } from '../../support/scene.js'
+import { B1, B2 } from '../../support/settings.js'
 import { looks, until } from '../../support/until.js'
-
-const B1 = 'business-one'
-
-const B2 = 'business-two'
-
-const PAGE = 'HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: 22\r\n\r\n<html>Back soon</html>'
 
 describe('a platform, or its token endpoint,', () => {
   it.each([
-    ['E1 that refuses connections', 'refuse', 'platform_unreachable'],
+    ['E1 that refuses connections', 'down', 'platform_unreachable'],
     ['E1 that resets connections', 'reset', 'platform_unreachable'],
-    ['E2 that accepts requests and never answers', 'black hole', 'platform_timeout'],
-    ['E3 that sends its reply byte by byte', 'trickle', 'platform_timeout'],
+    ['E2 that accepts requests and never answers', 'hang', 'platform_timeout'],
     ['E4 that sends half of its reply', 'truncate', 'platform_unreachable'],
     ['E5 that replies with a page and 200', 'html', 'platform_reply_invalid'],
-  ] as const)('%s changes no answer, is reported, and is called again later', async (_what, mode, code) => {
+  ] as const)('%s changes no answer, is reported, and is called again later', async (_what, kind, code) => {
     const platform = await startPlatform()
-    const [base, auth] = [await proxyTo(platform.baseUrl), await proxyTo(platform.authUrl)]
-    const marketplace = openMarketplace(
-      { baseUrl: base.url, authUrl: auth.url },
-      { ...internals({ callTimeoutMs: 300 }), freshness: { waitMs: 0 } },
-    )
+    const options = { ...internals({ callTimeoutMs: 300 }), freshness: { waitMs: 0 } }
+    const marketplace = openMarketplace(platform, options)
     const failureOf = async (business: string) =>
       (await marketplace.explain(business)).subscriptions[0]?.failure
     const known = platform.purchase({ business_uid: B1, payment: 'succeeded' })
     await marketplace.subscriptions.track({ subscriptionUid: known.uid, businessUid: B1 })
     await until('the purchase is seen', () => marketplace.isEntitled(B1))
 
-    await Promise.all([base.be(mode), auth.be(mode)])
+    const outage = platform.faults.add({ on: 'platform', kind })
     // The known business has its token and fails at the read. The new one fails at its first token.
     platform.cancel(known.uid)
     const other = platform.purchase({ business_uid: B2, payment: 'succeeded' })
@@ -52,7 +39,7 @@ describe('a platform, or its token endpoint,', () => {
     expect(await marketplace.isEntitled(B2)).toBe(false)
     expect(await marketplace.journal.list({ kind: 'change' })).toHaveLength(1)
 
-    await Promise.all([base.be('pass'), auth.be('pass')])
+    outage.remove()
     await until('the access of the known business has ended', async () => !(await marketplace.isEntitled(B1)))
     await until('the new business has access', () => marketplace.isEntitled(B2))
   })
@@ -68,7 +55,7 @@ describe('E6 a platform that limits the rate', () => {
     ['ten days', '864000', HOUR],
   ])('by %s gets no call until then, for any business', async (_form, retryAfter, waitMs) => {
     const { clock, jump } = steppedClock()
-    const { platform, marketplace } = await createScene({ clock, freshness: { waitMs: 0 } })
+    const { platform, marketplace, codes } = await createScene({ clock, freshness: { waitMs: 0 } })
     const header = typeof retryAfter === 'function' ? retryAfter(clock) : retryAfter
     const limit = { on: 'read', kind: 'status', status: 429, times: 1 } as const
     platform.faults.add(header === undefined ? limit : { ...limit, retryAfter: header })
@@ -80,7 +67,6 @@ describe('E6 a platform that limits the rate', () => {
     jump(waitMs - 2)
     await looks(3)
     expect(platform.requests).toHaveLength(calls)
-    const codes = async () => (await marketplace.health()).problems.map(({ code }) => code)
     expect(await codes()).toContain('reads_throttled')
     jump(2)
     await until('the other business has access', () => marketplace.isEntitled(B2))
@@ -114,9 +100,8 @@ describe('E8 a platform that refuses one business', () => {
 
 describe('E23 a platform that refuses every business', () => {
   it('is reported by health with the next step, even after a restart, until it serves reads again', async () => {
-    const { clock, jump } = jumpingClock()
-    const store = `sqlite:${join(temporaryFolder(), 'm.db')}`
-    const { platform, marketplace } = await createScene({ clock, store })
+    const store = newFile()
+    const { platform, marketplace, clock, jump } = await createScene({ store })
     const businesses = ['b1', 'b2', 'b3', 'b4']
     for (const business_uid of businesses) {
       platform.purchase({ business_uid, payment: 'succeeded' })
@@ -153,74 +138,6 @@ describe('E23 a platform that refuses every business', () => {
     await until('health is ok', async () => (await again.health()).status === 'ok')
   }, 60_000)
 })
-
-type Mode = 'pass' | 'refuse' | 'reset' | 'black hole' | 'trickle' | 'truncate' | 'html'
-
-/** A TCP proxy that can fail like a network. `be` ends the open connections. */
-async function proxyTo(target: string) {
-  const upstreamPort = Number(new URL(target).port)
-  const sockets = new Set<Socket>()
-  const timers = new Set<NodeJS.Timeout>()
-  let mode: Mode = 'pass'
-  let port = 0
-
-  const server = createServer((client) => {
-    const upstream = connect(upstreamPort, '127.0.0.1')
-    for (const socket of [client, upstream]) {
-      sockets.add(socket)
-      socket.on('error', () => {})
-      socket.on('close', () => {
-        sockets.delete(socket)
-        client.destroy()
-        upstream.destroy()
-      })
-    }
-    client.on('data', (chunk) => {
-      if (mode === 'reset') client.resetAndDestroy()
-      else if (mode === 'html') client.write(PAGE)
-      else if (mode !== 'black hole') upstream.write(chunk)
-    })
-    upstream.on('data', (chunk) => {
-      if (mode === 'trickle') {
-        let sent = 0
-        const timer = setInterval(() => {
-          if (sent < chunk.length) client.write(chunk.subarray(sent, ++sent))
-        }, 20)
-        timers.add(timer)
-        client.on('close', () => clearInterval(timer))
-      } else if (mode === 'truncate')
-        client.write(chunk.subarray(0, chunk.length - 10), () => client.destroy())
-      else client.write(chunk)
-    })
-  })
-
-  const listen = () =>
-    new Promise<void>((resolve) =>
-      server.listen(port, '127.0.0.1', () => {
-        port = (server.address() as AddressInfo).port
-        resolve()
-      }),
-    )
-
-  async function cut() {
-    for (const socket of sockets) socket.destroy()
-    if (server.listening) await new Promise((resolve) => server.close(resolve))
-  }
-
-  await listen()
-  onCleanUp(async () => {
-    for (const timer of timers) clearInterval(timer)
-    await cut()
-  })
-  return {
-    url: `http://127.0.0.1:${port}`,
-    async be(next: Mode) {
-      await cut()
-      mode = next
-      if (next !== 'refuse') await listen()
-    },
-  }
-}
 
 /** A clock that stands still between its steps, first on a whole second. Timers keep the system's pace. */
 function steppedClock() {

@@ -6,33 +6,20 @@ import { ENGINE_NAMES, ENGINES } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { eventOf } from '../../support/events.js'
-import { internals } from '../../support/internals.js'
-import { OUR_ITEM, openMarketplace } from '../../support/scene.js'
+import { ADDRESSES, answering, purchaseOf } from '../../support/platform/answering.js'
+import { openMarketplace } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 const engines = { SQLite: ENGINES.SQLite(), PostgreSQL: ENGINES.PostgreSQL() }
 
 it('E22 a requested read begins within a second while very many forged rows name its business', async () => {
   const { store } = await openStoreWithSql('sqlite::memory:')
-  const record = { uid: 'real', business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
   let madeUp = 0
-  const marketplace = openMarketplace(
-    { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
-    {
-      store: storeOption(store),
-      platform: {
-        async fetch(input) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-          await new Promise((resolve) => setTimeout(resolve, 60))
-          const isReal = url.searchParams.get('filter[uid]') === 'real'
-          if (!isReal) madeUp++
-          return Response.json({ data: { subscriptions: isReal ? [record] : [] } })
-        },
-      },
-      reads: { concurrency: 4 },
-    },
-  )
+  const marketplace = openMarketplace(ADDRESSES, {
+    store: storeOption(store),
+    platform: slowPlatform(() => void madeUp++),
+    reads: { concurrency: 4 },
+  })
   await store.accept([eventOf('real', 'b1')])
   await until('the subscription is read', () => marketplace.isEntitled('b1'))
   await store.accept(Array.from({ length: 2_000 }, (_, i) => eventOf(`made up ${i}`, 'b1')))
@@ -49,50 +36,15 @@ it('E22 a requested read begins within a second while very many forged rows name
   await until('reads of the forged rows continue', () => madeUp > before + 3)
 }, 60_000)
 
-it('E22 a requested read begins within a second while overdue reconciles hang', async () => {
-  const { store, sql } = await openStoreWithSql('sqlite::memory:')
-  const begun: string[] = []
-  let hangs = false
-  const marketplace = openMarketplace(
-    { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
-    {
-      store: storeOption(store),
-      platform: {
-        async fetch(input, init) {
-          const url = new URL(String(input))
-          if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-          const uid = String(url.searchParams.get('filter[uid]'))
-          begun.push(uid)
-          if (hangs) await new Promise((_resolve, reject) => init?.signal?.addEventListener('abort', reject))
-          const record = { uid, business_uid: uid, purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
-          return Response.json({ data: { subscriptions: [record] } })
-        },
-      },
-      reads: { concurrency: 4 },
-      ...internals({ callTimeoutMs: 10_000 }),
-    },
-  )
-  const uids = Array.from({ length: 8 }, (_, i) => `s${i}`)
-  await store.accept([...uids, 'asked'].map((uid) => eventOf(uid, uid)))
-  for (const uid of [...uids, 'asked'])
-    await until('the subscription is read', () => marketplace.isEntitled(uid))
-  hangs = true
-  begun.length = 0
-  await sql(`update subscriptions set refresh_at = 1, urgency = 4 where subscription_uid <> 'asked'`)
-  await until('the reconciles hang', () => begun.length >= 3)
-  await new Promise((resolve) => setTimeout(resolve, 300))
-  await store.accept([eventOf('asked', 'asked')])
-  await until('the requested read has begun', () => begun.includes('asked'), 1_000)
-}, 30_000)
-
 it.each(ENGINE_NAMES)(
   'E26 a visitor waits a second at most for the first read, and `refresh` for its read, in the middle of thousands (%s)',
   async (name) => {
     const store = storeFor(await engines[name].freshAddress(), systemClock)
-    const marketplace = openMarketplace(
-      { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' },
-      { store: storeOption(store), platform: { fetch: slowPlatform }, reads: { concurrency: 4 } },
-    )
+    const marketplace = openMarketplace(ADDRESSES, {
+      store: storeOption(store),
+      platform: slowPlatform(),
+      reads: { concurrency: 4 },
+    })
     await marketplace.start()
     const made = (what: string) =>
       store.accept(Array.from({ length: 1_500 }, (_, i) => eventOf(`${what} ${i}`, `${what} ${i}`)))
@@ -111,13 +63,14 @@ it.each(ENGINE_NAMES)(
   60_000,
 )
 
-async function slowPlatform(input: unknown) {
-  const url = new URL(String(input))
-  if (url.pathname === '/oauth/token') return Response.json({ access_token: 'a-token' })
-  await new Promise((resolve) => setTimeout(resolve, 60))
-  const uid = url.searchParams.get('filter[uid]')
-  const record = { uid, business_uid: 'b1', purchasable_uid: OUR_ITEM, purchase_state: 'purchased' }
-  return Response.json({ data: { subscriptions: uid === 'real' ? [record] : [] } })
+/** A platform that takes 60 ms, and shows one subscription only. */
+function slowPlatform(onMadeUp = () => {}) {
+  return answering(async (uid) => {
+    await new Promise((resolve) => setTimeout(resolve, 60))
+    if (uid === 'real') return [purchaseOf(uid, 'b1')]
+    onMadeUp()
+    return []
+  })
 }
 
 async function isSettled(store: Store): Promise<boolean> {

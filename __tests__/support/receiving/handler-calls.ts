@@ -6,8 +6,7 @@ import { onCleanUp } from '../clean-up.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 import { listen } from '../serving.js'
 import { until } from '../until.js'
-
-const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
+import { SECRET } from './receivers.js'
 
 export const OPTIONS = {
   ...RECEIVER_DEFAULTS,

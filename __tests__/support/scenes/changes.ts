@@ -1,8 +1,7 @@
 import type { Marketplace } from '../../../lib/index.js'
 import type { Simulator } from '../../../lib/testing/index.js'
+import { B1 } from '../settings.js'
 import { until } from '../until.js'
-
-const B1 = 'business-one'
 
 /** Makes a purchase, moves it through these states, and waits until the marketplace has seen each of them. */
 export async function bringAbout(
@@ -19,6 +18,7 @@ export async function bringAbout(
     if (i > 0 && state === 'purchased') platform.confirmPayment(uid)
     if (i > 0 && state === 'suspended') platform.paymentIssue(uid)
     if (i > 0 && state === 'canceled') platform.cancel(uid)
+    await marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: business_uid })
     await until(`${state} is seen`, async () => {
       const { subscriptions } = await marketplace.explain(business_uid)
       return subscriptions.some((each) => each.subscription_uid === uid && each.purchase_state === state)

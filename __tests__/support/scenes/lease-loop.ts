@@ -1,5 +1,6 @@
 import { SECOND } from '../../../lib/base/clock.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
+import { countingClock } from '../machine/counting-clock.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { gate } from '../until.js'
 
@@ -20,6 +21,7 @@ export async function started(options: Parameters<typeof loopOver>[0] = {}) {
 export function loopOver({
   claims,
   knowsAll = false,
+  isRenewed = true,
   ...options
 }: {
   claims?(): Promise<void> | void
@@ -28,11 +30,11 @@ export function loopOver({
   isWaiting?(item: string): boolean
   /** Whether a claim reports that nothing else is due once it has leased less than its limit. */
   knowsAll?: boolean
+  /** Whether the store still knows the lease at a renewal. */
+  isRenewed?: boolean
 } = {}) {
   const virtual = createVirtualClock({ isBusy: () => false })
-  const process = virtual.forProcess()
-  /** The open timers, and whether each keeps the process alive. */
-  const open = new Set<unknown>()
+  const counting = countingClock(virtual.forProcess())
   const waiting: string[] = []
   const ends = new Map<string, ReturnType<typeof gate<void>>>()
   const looks: { at: number; limit: number }[] = []
@@ -66,25 +68,11 @@ export function loopOver({
     },
     async renew(item) {
       renewed.push(item)
-      return true
+      return isRenewed
     },
     leaseMs: 60 * SECOND,
     renewEveryMs: 20 * SECOND,
-    clock: {
-      ...process,
-      setTimeout(callback, delayMs) {
-        const handle = process.setTimeout(() => {
-          open.delete(handle)
-          callback()
-        }, delayMs)
-        open.add(handle)
-        return handle
-      },
-      clearTimeout(handle) {
-        open.delete(handle)
-        process.clearTimeout(handle)
-      },
-    },
+    clock: counting.clock,
     onError: (error) => void errors.push(error),
   })
   const hold = () => {
@@ -96,7 +84,7 @@ export function loopOver({
   }
   return {
     loop,
-    clock: { ...virtual, timers: () => open.size },
+    clock: { ...virtual, timers: () => counting.timers.armed },
     begunAt: virtual.now(),
     lookedAt: () => loop.lookedAt(),
     looks,
@@ -108,6 +96,12 @@ export function loopOver({
     /** The item is being written, and leaves its slot. */
     leaveSlot: (item: string) => leaves.get(item)?.(),
     due: (...items: string[]) => void waiting.push(...items),
+    /** Makes the items due, and lets the loop look for them. */
+    async run(...items: string[]) {
+      waiting.push(...items)
+      loop.wake()
+      await virtual.advance(10)
+    },
     end(item: string, error?: Error) {
       if (error) ends.get(item)?.fail(error)
       else ends.get(item)?.open()

@@ -52,7 +52,10 @@ export async function createBusinesses(
   }
   const service = new Map<string, Service>()
   const calls = new Map<string, number>()
-  const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone'>[] = []
+  const changes: Pick<PurchaseChange, 'business_uid' | 'from' | 'to' | 'gone' | 'cause'>[] = []
+  /** What happens to the next reads. */
+  const faults: CallFault[] = []
+  let lagMs = 0
   const numbers = Array.from({ length: count }, (_, i) => i + 1)
   const ofDatabase = clock.forProcess()
   const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: ofDatabase }), ofDatabase)
@@ -63,13 +66,14 @@ export async function createBusinesses(
     clock,
     item: OUR_ITEM,
     latencyMs: () => [0, 0],
+    lagMs: () => lagMs,
     faultOf({ kind, of, business }) {
       calls.set(business, (calls.get(business) ?? 0) + 1)
       const { token, read }: Fault = SERVICES[service.get(business) ?? 'served']
       if (kind === 'token') return token
       reads++
       subscriptionOf(of)
-      return read
+      return read ?? faults.shift()
     },
   })
 
@@ -89,8 +93,8 @@ export async function createBusinesses(
         ...rest,
       },
     })
-    life.marketplace.onPurchaseChange(({ business_uid, from, to, gone }) => {
-      changes.push({ business_uid, from, to, gone })
+    life.marketplace.onPurchaseChange(({ business_uid, from, to, gone, cause }) => {
+      changes.push({ business_uid, from, to, gone, cause })
     })
     return life
   }
@@ -102,17 +106,18 @@ export async function createBusinesses(
   })
   const first = () => (lives[0] as (typeof lives)[0]).marketplace
 
-  async function deliver(body: unknown) {
+  async function deliver(body: unknown, secret = DELIVERY_SECRET) {
     lookClosely()
     const status = new Promise<number>((resolve) => {
       knock(
         first().router as never,
-        { url: `/${DELIVERY_SECRET}`, pieces: [JSON.stringify(body)], isCutOff: false },
+        { url: `/${secret}`, pieces: [JSON.stringify(body)], isCutOff: false },
         (reply) => resolve(reply.status),
       )
     })
     await clock.rest()
-    if ((await status) !== 200) throw new Error(`the delivery was answered with ${await status}`)
+    if ((await status) !== (secret === DELIVERY_SECRET ? 200 : 404))
+      throw new Error(`the delivery was answered with ${await status}`)
   }
 
   /** Runs a call to its end in virtual time. */
@@ -122,8 +127,19 @@ export async function createBusinesses(
     return deliver(sampleDelivery(name, { business_id: `b${i}`, app_code_name: 'ours', ...data }))
   }
 
+  function notify(
+    name: 'purchasable_subscription/create' | 'purchasable_subscription/update',
+    i: number,
+    uid = `s${i}`,
+    secret = DELIVERY_SECRET,
+  ) {
+    const data = { subscription_uid: uid, business_id: `b${i}`, purchasable_uid: OUR_ITEM }
+    return deliver(sampleDelivery(name, data), secret)
+  }
+
   const world = {
     clock,
+    ask,
     advance: clock.advance,
     changes,
     marketplace: first as () => Marketplace,
@@ -135,6 +151,13 @@ export async function createBusinesses(
     move(business: string, state: string) {
       platform.set(`s${business.slice(1)}`, business, state)
       lookClosely()
+    },
+    state: (i: number) => platform.state(`s${i}`),
+    /** What happens to the next reads, whichever business they are for. */
+    fail: (fault: CallFault, times: number) => void faults.push(...Array<CallFault>(times).fill(fault)),
+    /** How long reads show the state before a change that comes from now on. */
+    lag(ms: number) {
+      lagMs = ms
     },
     /** The platform shows this subscription to the business with this number from now on. */
     give: (uid: string, i: number) => void platform.set(uid, `b${i}`, 'purchased'),
@@ -155,14 +178,10 @@ export async function createBusinesses(
     calls: (i: number) => calls.get(`b${i}`) ?? 0,
     rows: (i: number) => database.subscriptionsOf(`b${i}`),
     counts: () => database.counts(),
-    update: (i: number, uid = `s${i}`) =>
-      deliver(
-        sampleDelivery('purchasable_subscription/update', {
-          subscription_uid: uid,
-          business_id: `b${i}`,
-          purchasable_uid: OUR_ITEM,
-        }),
-      ),
+    /** Buys, with the event. */
+    buy: (i: number) => notify('purchasable_subscription/create', i),
+    update: (i: number, uid = `s${i}`, secret = DELIVERY_SECRET) =>
+      notify('purchasable_subscription/update', i, uid, secret),
     /** An event with the full record. */
     updated: (i: number, state: string) =>
       deliver({

@@ -1,7 +1,7 @@
 import { HOUR } from '../../../lib/base/clock.js'
 import type { SubscriptionRecord } from '../../../lib/base/record.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import type { ReadClaim } from '../../../lib/store/port/store.js'
+import type { ReadClaim, Subscription } from '../../../lib/store/port/store.js'
 import { concludeRead } from '../../../lib/work/reading/conclude-read.js'
 import { evidenceOfEnd } from '../../../lib/work/reading/end-evidence.js'
 import {
@@ -20,13 +20,45 @@ export function found_(state: string, updated: number): ReadResult {
   return { kind: 'found', record: record(state, updated) }
 }
 
+const START = Date.parse('2026-01-01T00:00:30Z')
+
+/** A subscription that an event has named and no read has shown. */
+export function subscriptionOf(more: Partial<Subscription> = {}): Subscription {
+  return {
+    subscriptionUid: 's',
+    businessUid: 'b',
+    purchasableUid: null,
+    record: null,
+    state: null,
+    gone: null,
+    readAt: null,
+    requestedAt: START,
+    owedSince: START,
+    generation: 1,
+    settledGeneration: 0,
+    pending: true,
+    verifying: false,
+    failure: null,
+    refreshAt: START,
+    quiet: false,
+    ...more,
+  }
+}
+
 export const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
 
 const ANSWERS = ['platform_refused', 'platform_record_mismatch', 'token_refused', 'platform_record_missing']
 
+/** A reader whose first read has shown this state. */
+export function createKnown(state = 'purchased', updated = 1) {
+  const reader = createReader()
+  reader.reads(found_(state, updated))
+  return reader
+}
+
 /** Plays the store for one subscription: it claims the read, and writes each conclusion back. */
 export function createReader() {
-  const start = Date.parse('2026-01-01T00:00:30Z')
+  const start = START
   let now = start
   const claim: ReadClaim = {
     id: 's',
@@ -46,24 +78,7 @@ export function createReader() {
     claimedAt: start,
     leaseTimeBehindMs: 0,
     progress: null,
-    subscription: {
-      subscriptionUid: 's',
-      businessUid: 'b',
-      purchasableUid: null,
-      record: null,
-      state: null,
-      gone: null,
-      readAt: null,
-      requestedAt: start,
-      owedSince: start,
-      generation: 1,
-      settledGeneration: 0,
-      pending: true,
-      verifying: false,
-      failure: null,
-      refreshAt: start,
-      quiet: false,
-    },
+    subscription: subscriptionOf(),
   }
   return {
     claim,

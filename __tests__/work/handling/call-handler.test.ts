@@ -3,6 +3,7 @@ import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
 import type { Entry } from '../../../lib/store/port/store.js'
 import { createHandlerCall } from '../../../lib/work/handling/call-handler.js'
+import { countingClock } from '../../support/machine/counting-clock.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { gate } from '../../support/until.js'
 
@@ -174,24 +175,12 @@ describe('a call that has ended', () => {
 
 function calls({ around }: { around?(entry: Entry, call: () => unknown): unknown } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
-  const own = clock.forProcess()
+  const counting = countingClock(clock.forProcess())
   const lost = new AbortController()
-  const open = new Set<unknown>()
   const { call, busyKeys, rest } = createHandlerCall({
     marketplace: () => 'marketplace',
     timeoutMs: TIMEOUT_MS,
-    clock: {
-      ...own,
-      setTimeout(callback, delayMs) {
-        const handle = own.setTimeout(callback, delayMs)
-        open.add(handle)
-        return handle
-      },
-      clearTimeout(handle) {
-        open.delete(handle)
-        own.clearTimeout(handle)
-      },
-    },
+    clock: counting.clock,
     around,
   })
   return {
@@ -199,7 +188,7 @@ function calls({ around }: { around?(entry: Entry, call: () => unknown): unknown
     lost,
     busyKeys,
     rest,
-    timers: () => open.size,
+    timers: () => counting.timers.armed,
     call: (handler: (payload: unknown, context: Context) => unknown, key = 'k') =>
       call(handler as Parameters<typeof call>[0], 'payload', { ...ENTRY, key }, lost.signal),
   }

@@ -5,9 +5,8 @@ import { sampleDelivery } from '../../../lib/testing/index.js'
 import { internals } from '../../support/internals.js'
 import { createScene } from '../../support/scene.js'
 import { bringAbout, explode, pendingChanges } from '../../support/scenes/changes.js'
+import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
-
-const B1 = 'business-one'
 
 const QUICK = { handlers: { retryDelaysMs: [10, 10, 10] }, ...internals({ pollMs: 50 }) }
 
@@ -146,19 +145,6 @@ describe('a handler that fails', () => {
     await bringAbout(platform, marketplace, ['purchased'])
     await until('the handler has ended', async () => (await pendingChanges(marketplace)) === 0)
     expect(dead).toHaveLength(/thenable|proxy/.test(what) ? 1 : 0)
-  })
-
-  it('does not stop the other listeners for dead entries', async () => {
-    const { platform, marketplace } = await createScene({
-      handlers: { retryDelaysMs: [] },
-      ...internals({ pollMs: 50 }),
-    })
-    const dead: string[] = []
-    marketplace.onHandlerError(() => explode())
-    marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
-    marketplace.onPurchaseChange(() => explode())
-    await bringAbout(platform, marketplace, ['purchased', 'suspended'])
-    await until('both listeners are called', () => dead.length === 2)
   })
 })
 

@@ -14,10 +14,8 @@ describe('the end of a loop', () => {
   })
 
   it('waits for running items, and does not abort those that end in time', async () => {
-    const { loop, clock, due, end, aborted } = await started()
-    due('a')
-    loop.wake()
-    await clock.advance(10)
+    const { loop, clock, end, aborted, run } = await started()
+    await run('a')
     const closed = note(loop.close(5 * SECOND))
     await clock.advance(4 * SECOND)
     expect(closed.is).toBe(false)
@@ -28,10 +26,8 @@ describe('the end of a loop', () => {
   })
 
   it('aborts items that do not end in time, and leaves them behind after one more second', async () => {
-    const { loop, clock, due, aborted } = await started()
-    due('a')
-    loop.wake()
-    await clock.advance(10)
+    const { loop, clock, aborted, run } = await started()
+    await run('a')
     const closed = note(loop.close(5 * SECOND))
     await clock.advance(5 * SECOND - 1)
     expect(aborted).toEqual([])
@@ -44,10 +40,8 @@ describe('the end of a loop', () => {
   })
 
   it('leaves items behind after its grace at the latest', async () => {
-    const { loop, clock, due } = await started()
-    due('a')
-    loop.wake()
-    await clock.advance(10)
+    const { loop, clock, run } = await started()
+    await run('a')
     const closed = note(loop.close(100))
     await clock.advance(199)
     expect(closed.is).toBe(false)
@@ -56,11 +50,9 @@ describe('the end of a loop', () => {
   })
 
   it('waits for a claim under way, whose items go back', async () => {
-    const { loop, clock, due, hold, looks, returned } = await started({ concurrency: 5 })
+    const { loop, clock, hold, looks, returned, run } = await started({ concurrency: 5 })
     hold()
-    due('a')
-    loop.wake()
-    await clock.advance(10)
+    await run('a')
     const closed = note(loop.close(5 * SECOND))
     await clock.rest()
     expect(closed.is).toBe(false)
@@ -88,11 +80,19 @@ describe('a claim that does not end', () => {
 })
 
 describe('the lease of an item that', () => {
-  it('ends before the first renewal is never renewed', async () => {
-    const { loop, clock, due, end, renewed } = await started({ concurrency: 2 })
-    due('a', 'b')
+  it('is lost to another claimer aborts the item', async () => {
+    const { loop, clock, due, aborted } = await started({ isRenewed: false })
+    due('a')
     loop.wake()
-    await clock.advance(10)
+    await clock.advance(20 * SECOND - 1)
+    expect(aborted).toEqual([])
+    await clock.advance(20)
+    expect(aborted).toEqual(['a'])
+  })
+
+  it('ends before the first renewal is never renewed', async () => {
+    const { clock, end, renewed, run } = await started({ concurrency: 2 })
+    await run('a', 'b')
     end('a')
     await clock.advance(20 * SECOND)
     expect(renewed).toEqual(['b'])
@@ -104,11 +104,9 @@ describe('the lease of an item that', () => {
   it.each([60, 70])(
     'was claimed for a minute, %d s after the claim began, has ended, so the item goes back',
     async (tookS) => {
-      const { loop, clock, due, hold, aborted } = await started({ pollMs: 1_000 * SECOND })
+      const { loop, clock, hold, aborted, run } = await started({ pollMs: 1_000 * SECOND })
       hold()
-      due('a')
-      loop.wake()
-      await clock.advance(10)
+      await run('a')
       await clock.advance(tookS * SECOND)
       hold.release()
       await clock.rest()

@@ -110,10 +110,8 @@ describe('a look for work', () => {
 
 describe('the slots of a loop', () => {
   it('are never more than the concurrency, and are filled as soon as one is free', async () => {
-    const { clock, looks, due, end, loop } = await started({ concurrency: 2 })
-    due('a', 'b', 'c', 'd')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, looks, end, loop, run } = await started({ concurrency: 2 })
+    await run('a', 'b', 'c', 'd')
     expect(loop.items()).toEqual(['a', 'b'])
     expect(looks.at(-1)?.limit).toBe(2)
     await clock.advance(SECOND)
@@ -124,10 +122,8 @@ describe('the slots of a loop', () => {
   })
 
   it('become free when an item fails, and the failure is reported', async () => {
-    const { clock, due, end, loop, errors } = await started({ concurrency: 1 })
-    due('a', 'b')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, end, loop, errors, run } = await started({ concurrency: 1 })
+    await run('a', 'b')
     end('a', new Error('odd'))
     await clock.rest()
     expect(loop.items()).toEqual(['b'])
@@ -135,21 +131,17 @@ describe('the slots of a loop', () => {
   })
 
   it('are not taken by items that wait', async () => {
-    const { clock, due, loop } = await started({
+    const { loop, run } = await started({
       concurrency: 2,
       isWaiting: (item: string) => item.startsWith('waiting'),
     })
-    due('waiting 1', 'waiting 2', 'waiting 3', 'a', 'b', 'c')
-    loop.wake()
-    await clock.advance(10)
+    await run('waiting 1', 'waiting 2', 'waiting 3', 'a', 'b', 'c')
     expect(loop.items()).toEqual(['waiting 1', 'waiting 2', 'waiting 3', 'a', 'b'])
   })
 
   it('are not taken by items that are being written', async () => {
-    const { clock, due, loop, leaveSlot } = await started()
-    due('a', 'b', 'c')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, loop, leaveSlot, run } = await started()
+    await run('a', 'b', 'c')
     expect(loop.items()).toEqual(['a'])
     await clock.advance(SECOND)
     leaveSlot('a')
@@ -158,17 +150,13 @@ describe('the slots of a loop', () => {
   })
 
   it('are filled from items that are leased ahead; a look follows when half of those are used', async () => {
-    const { clock, due, loop, end, looks, returned } = await started({ concurrency: 2 })
-    due('quick')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, loop, end, looks, returned, run } = await started({ concurrency: 2 })
+    await run('quick')
     await clock.advance(15)
     end('quick')
     await clock.advance(10)
     // It held its slot for 15 ms, so four more are leased.
-    due('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
-    loop.wake()
-    await clock.advance(10)
+    await run('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i')
     expect(loop.items()).toEqual(['a', 'b', 'c', 'd', 'e', 'f'])
     const before = looks.length
     for (const item of ['a', 'b']) end(item)
@@ -187,10 +175,8 @@ describe('the slots of a loop', () => {
 
   it('that become free cause no look at once if the last claim has leased all due items', async () => {
     for (const knowsAll of [true, false]) {
-      const { clock, due, loop, end, looks } = await started({ concurrency: 4, knowsAll })
-      due('a', 'b')
-      loop.wake()
-      await clock.advance(10)
+      const { clock, end, looks, run } = await started({ concurrency: 4, knowsAll })
+      await run('a', 'b')
       const before = looks.length
       end('a')
       await clock.rest()
@@ -203,10 +189,8 @@ describe('the slots of a loop', () => {
   })
 
   it('that become free after a claim that reached its limit are filled at once', async () => {
-    const { clock, due, loop, end, looks } = await started({ concurrency: 2, knowsAll: true })
-    due('a', 'b', 'c')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, loop, end, looks, run } = await started({ concurrency: 2, knowsAll: true })
+    await run('a', 'b', 'c')
     const before = looks.length
     end('a')
     await clock.rest()
@@ -214,10 +198,8 @@ describe('the slots of a loop', () => {
   })
 
   it('that become free during a look are filled by the next look, without a rest', async () => {
-    const { clock, due, loop, end, looks, hold } = await started({ concurrency: 2 })
-    due('a')
-    loop.wake()
-    await clock.advance(10)
+    const { clock, due, loop, end, looks, hold, run } = await started({ concurrency: 2 })
+    await run('a')
     hold()
     loop.wake()
     await clock.advance(10)

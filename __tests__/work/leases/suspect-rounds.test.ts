@@ -3,6 +3,7 @@ import { SECOND } from '../../../lib/base/clock.js'
 import type { LaneClaim, ReadClaim, SuspectKind } from '../../../lib/store/port/store.js'
 import { createSuspectRounds } from '../../../lib/work/leases/suspects.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
+import { gate } from '../../support/until.js'
 
 const POLL_MS = SECOND
 const HANG_MS = 30 * SECOND
@@ -68,7 +69,32 @@ describe('rounds of suspects', () => {
   })
 })
 
-/** Turns over a store with these due suspects, each of which runs for so long. */
+describe('close() while a suspect is being leased', () => {
+  it('waits until it was returned, so that the stop of the process does not count as an end', async () => {
+    const { advance, rounds, due, claim, begun } = scene(0)
+    due.push('lane')
+    const claiming = claim()
+    rounds.start()
+    await advance(0)
+    const closing = Promise.resolve(rounds.close(SECOND)).then(begun)
+    claiming.open()
+    await advance(100)
+    expect(await closing).toBe(1)
+  })
+
+  it('waits no longer than its grace', async () => {
+    const { advance, rounds, due, claim } = scene(0)
+    due.push('lane')
+    claim()
+    rounds.start()
+    await advance(0)
+    const closing = rounds.close(SECOND)
+    await advance(SECOND)
+    await closing
+  })
+})
+
+/** Rounds over a store with these due suspects, each of which runs for so long. */
 function scene(runMs: number) {
   const time = createVirtualClock({ isBusy: () => false })
   const clock = time.forProcess()
@@ -76,7 +102,8 @@ function scene(runMs: number) {
   const holds: SuspectKind[] = []
   const errors: unknown[] = []
   const held = { lane: { since: 0, ms: 0 }, read: { since: 0, ms: 0 } }
-  let [running, most] = [0, 0]
+  let [running, most, begun] = [0, 0, 0]
+  let claiming: ReturnType<typeof gate<void>> | undefined
   let isPaused = false
   let isFailing = false
 
@@ -89,12 +116,14 @@ function scene(runMs: number) {
       held[kind].ms += clock.monotonic() - held[kind].since
     },
     async runAlone() {
+      begun++
       most = Math.max(most, ++running)
       await new Promise<void>((resolve) => void clock.setTimeout(resolve, runMs))
       running--
     },
   })
-  const take = (kind: SuspectKind) => {
+  const take = async (kind: SuspectKind) => {
+    await claiming?.opened
     const at = due.indexOf(kind)
     return at < 0 ? undefined : due.splice(at, 1)
   }
@@ -104,8 +133,8 @@ function scene(runMs: number) {
         if (isFailing) throw new Error('the database is away')
         return due.find((kind) => kinds.includes(kind)) ?? null
       },
-      claimSuspectLane: async () => take('lane') && ({} as LaneClaim),
-      claimSuspectRead: async () => take('read') && ({} as ReadClaim),
+      claimSuspectLane: async () => (await take('lane')) && ({} as LaneClaim),
+      claimSuspectRead: async () => (await take('read')) && ({} as ReadClaim),
     },
     topics: () => ['change'],
     lanes: { ...loop('lane'), busyKeys: () => [] },
@@ -123,6 +152,9 @@ function scene(runMs: number) {
     errors,
     heldMs: (kind: SuspectKind) => held[kind].ms,
     atOnce: () => most,
+    begun: () => begun,
+    /** The claims wait until the gate opens. */
+    claim: () => (claiming = gate()),
     pause: (is: boolean) => {
       isPaused = is
     },

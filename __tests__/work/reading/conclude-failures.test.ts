@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import { createReader, found_, REFUSED } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
@@ -38,8 +38,7 @@ describe('a read that fails', () => {
   })
 
   it('doubles the pauses of an outage, and starts again with the next event', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     const pauses = () => Array.from({ length: 4 }, () => reader.reads(OUTAGE).nextInMs)
     expect(pauses()).toEqual([500, 1_000, 2_000, 4_000])
     reader.event()
@@ -66,8 +65,7 @@ describe('refusals of a subscription that has been read before', () => {
   const LONG = { maxStaleMs: 1_000 * HOUR }
 
   it('are retried with doubling pauses, then twice an hour, until there are twelve over three days', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     const pauses = Array.from({ length: 10 }, () => reader.reads(REFUSED, LONG).nextInMs)
     expect(pauses.slice(0, 4)).toEqual([2_000, 4_000, 8_000, 16_000])
     expect(pauses[9]).toBe(5 * MINUTE)
@@ -80,8 +78,7 @@ describe('refusals of a subscription that has been read before', () => {
   })
 
   it('are not final a millisecond before three days, however many there are', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     for (let refusal = 0; refusal < 20; refusal++) reader.reads(REFUSED, LONG)
     reader.pass(72 * HOUR - 1)
     expect(reader.reads(REFUSED, LONG).nextInMs).toBe(30 * MINUTE)
@@ -93,8 +90,7 @@ describe('refusals of a subscription that has been read before', () => {
     [10 * HOUR, 30 * MINUTE],
     [72 * HOUR, 24 * HOUR],
   ])('that are final are verified with growing pauses after an event: after %i ms', (lastedMs, thenMs) => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     for (let refusal = 0; refusal < 12; refusal++) reader.reads(REFUSED, LONG)
     reader.pass(lastedMs)
     reader.event()
@@ -132,8 +128,7 @@ describe('a subscription that was never read', () => {
 
 describe('a revoked or missing subscription', () => {
   it('is confirmed as revoked, and read again soon, then after half of the time since then', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.uninstall()
     reader.reads(TOKEN_REFUSED)
     reader.pass(MINUTE)
@@ -150,8 +145,7 @@ describe('a revoked or missing subscription', () => {
   })
 
   it('becomes missing only by an answer of its own', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.reads(MISSING)
     reader.reads(MISSING)
     reader.pass(MINUTE)
@@ -245,22 +239,19 @@ describe('the candidate, another business that an event named', () => {
   })
 
   it('outlives the end of the record that it was named for, until the verifications after the end are over', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.reads(MISSING, inVain)
     reader.reads(MISSING, inVain)
     reader.pass(MINUTE)
     const ofMissing = Array.from({ length: 5 }, () => reader.reads(MISSING, inVain).candidate)
     expect(ofMissing).toEqual([undefined, undefined, undefined, undefined, null])
-    const uninstalled = createReader()
-    uninstalled.reads(found_('purchased', 1))
+    const uninstalled = createKnown()
     uninstalled.uninstall()
     uninstalled.reads(TOKEN_REFUSED, inVain)
     uninstalled.pass(MINUTE)
     const ofRevoked = Array.from({ length: 5 }, () => uninstalled.reads(TOKEN_REFUSED, inVain).candidate)
     expect(ofRevoked).toEqual([undefined, undefined, undefined, undefined, null])
-    const refused = createReader()
-    refused.reads(found_('purchased', 1))
+    const refused = createKnown()
     refused.event()
     const dropped = Array.from({ length: 5 }, () => refused.reads(REFUSED, inVain).candidate)
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
@@ -274,8 +265,7 @@ describe('the candidate, another business that an event named', () => {
   })
 
   it('is not replaced by the business of a later record while it is being tried', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     expect(reader.reads(MISMATCH, inVain).candidate).toBeNull()
     expect(reader.reads(MISMATCH).candidate).toBe('other')
   })
@@ -283,8 +273,7 @@ describe('the candidate, another business that an event named', () => {
 
 /** A purchase, then an uninstall and a refusal. */
 function revoked() {
-  const reader = createReader()
-  reader.reads(found_('purchased', 1))
+  const reader = createKnown()
   reader.uninstall()
   reader.reads(TOKEN_REFUSED)
   reader.pass(MINUTE)

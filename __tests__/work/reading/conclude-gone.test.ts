@@ -2,12 +2,11 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createReader, found_, record } from '../../support/scenes/reader.js'
+import { createKnown, type createReader, found_ } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('D12 denies a record that disappears only after three reads over a minute', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     const first = reader.reads({ kind: 'missing' })
     expect(first.moved).toBeUndefined()
     reader.pass(first.nextInMs as number)
@@ -26,8 +25,7 @@ describe('the conclusion from a read', () => {
   ] as [string, ReadResult][])(
     'D26 holds an end back while those of most businesses end, and reads it again: %s',
     (gone, result) => {
-      const reader = createReader()
-      reader.reads(found_('purchased', 1))
+      const reader = createKnown()
       if (gone === 'ended') reader.showsEnd()
       else for (const _ of [1, 2]) reader.pass(reader.reads(result).nextInMs as number)
       const pauses: number[] = []
@@ -46,8 +44,7 @@ describe('the conclusion from a read', () => {
   )
 
   it('D12 does not deny after three reads within a minute, which events may cause', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     for (let read = 0; read < 10; read++) {
       reader.event()
       expect(reader.reads({ kind: 'missing' }).moved).toBeUndefined()
@@ -58,8 +55,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D12 reads a missing record again, soon and then more and more rarely', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     for (let read = 0; read < 2; read++) {
       reader.reads({ kind: 'missing' })
       reader.pass(MINUTE)
@@ -70,8 +66,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D12 confirms with every read that the record is still missing', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     for (let read = 0; read < 3; read++) {
       reader.pass(MINUTE)
       reader.reads({ kind: 'missing' })
@@ -83,8 +78,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D12 forgets two reads without the record if the third shows it', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.reads({ kind: 'missing' })
     reader.reads({ kind: 'missing' })
     expect(reader.reads(found_('purchased', 1)).moved).toBeUndefined()
@@ -93,8 +87,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D17 revokes if the business has uninstalled and the platform refuses its token', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.uninstall()
     // The first refusal may be a moment's.
     expect(reader.reads({ kind: 'token_refused' }).moved).toBeUndefined()
@@ -106,18 +99,15 @@ describe('the conclusion from a read', () => {
   })
 
   it('D17 does not revoke after a refused token alone, nor after an uninstall alone', () => {
-    const refusedOnly = createReader()
-    refusedOnly.reads(found_('purchased', 1))
+    const refusedOnly = createKnown()
     expect(refusedOnly.reads({ kind: 'token_refused' }).moved).toBeUndefined()
-    const uninstalledOnly = createReader()
-    uninstalledOnly.reads(found_('purchased', 1))
+    const uninstalledOnly = createKnown()
     uninstalledOnly.uninstall()
     expect(uninstalledOnly.reads(found_('purchased', 1)).moved).toBeUndefined()
   })
 
   it('forgets an uninstall if the platform serves the business an hour later', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.uninstall()
     expect(reader.reads(found_('purchased', 1)).clearUninstalled).toBe(false)
     reader.pass(HOUR)
@@ -125,46 +115,13 @@ describe('the conclusion from a read', () => {
   })
 
   it('D17 restores a revoked subscription when the platform shows the record again', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     revoke(reader)
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
   })
 
-  it('D22 treats a record of another business as the end of one access and the start of another', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
-    const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
-    expect(reader.reads(there).moves).toMatchObject([
-      { businessUid: 'b', from: 'purchased', to: null },
-      { businessUid: 'other', from: null, to: 'purchased' },
-    ])
-  })
-
-  it('D22 keeps the business that a record names as a candidate, and drops one that was tried without success', () => {
-    const mismatch = {
-      kind: 'refused',
-      code: 'platform_record_mismatch',
-      recordBusinessUid: 'other',
-    } as const
-    const moved = createReader()
-    expect(moved.reads(mismatch).candidate).toBeUndefined()
-    moved.reads(found_('purchased', 1))
-    expect(moved.reads(mismatch).candidate).toBe('other')
-    const reader = createReader()
-    const dropped: unknown[] = []
-    for (let reads = 0; reads < 5; reads++) {
-      const { candidate, nextInMs } = reader.reads({ kind: 'missing' }, { ofCandidate: { kind: 'missing' } })
-      dropped.push(candidate)
-      reader.pass(nextInMs ?? 0)
-    }
-    // The answer may lag like any other: the last verification ends it.
-    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
-  })
-
   it('D23 reads a revoked or missing record again, more rarely the longer it is in this state', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     revoke(reader)
     const pauses: number[] = []
     const until = [30 * MINUTE, 2 * HOUR, 6 * HOUR, 24 * HOUR, 100 * HOUR]
@@ -191,8 +148,7 @@ describe('the conclusion from a read', () => {
   ] as [string, ReadResult][])(
     'D28 verifies what was announced before a record was %s, once it is back',
     (gone, result) => {
-      const reader = createReader()
-      reader.reads(found_('suspended', 1))
+      const reader = createKnown('suspended', 1)
       reader.event()
       reader.event()
       if (gone === 'revoked') reader.uninstall()

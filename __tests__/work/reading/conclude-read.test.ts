@@ -6,7 +6,7 @@ import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { Move } from '../../../lib/work/reading/facts.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
 import { EVAL_TYPESCRIPT } from '../../support/processes/processes.js'
-import { createReader, found_, record } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('treats the first record of a subscription as a change from nothing', () => {
@@ -37,8 +37,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D7 verifies a read that shows no change after an event, with growing pauses, and then reconciles', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     const pauses = VERIFY_DELAYS_MS.map(() => reader.reads(found_('purchased', 1)).nextInMs)
     expect(pauses).toEqual([5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE])
@@ -46,8 +45,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D7 stops verifying when the record changes, however late', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     reader.reads(found_('purchased', 1))
     reader.reads(found_('purchased', 1))
@@ -57,8 +55,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D7 does not treat changes of unrelated fields as the change of the event', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     for (const name of ['one name', 'another']) {
       const read = found_('purchased', 1)
@@ -68,14 +65,12 @@ describe('the conclusion from a read', () => {
   })
 
   it('does not verify a reconcile, which no event requested', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(24 * HOUR)
   })
 
   it('D9 keeps the newer record if the platform shows an older one', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 5))
+    const reader = createKnown('suspended', 5)
     reader.event()
     const older = reader.reads(found_('purchased', 4))
     expect(older.moved).toBeUndefined()
@@ -84,8 +79,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D9 does not count a read of an older record as a confirmation', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 5))
+    const reader = createKnown('purchased', 5)
     const readAt = reader.readAt()
     reader.pass(HOUR)
     reader.reads(found_('purchased', 4))
@@ -93,8 +87,7 @@ describe('the conclusion from a read', () => {
   })
 
   it("D9 accepts an older record that the platform has shown for an hour, because the platform's clock was set back", () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 5))
+    const reader = createKnown('suspended', 5)
     reader.event()
     let conclusion = reader.reads(found_('purchased', 4))
     for (let reads = 0; reads < 10 && !conclusion.moved; reads++) {
@@ -107,8 +100,7 @@ describe('the conclusion from a read', () => {
   })
 
   it('D9 accepts it after the hour even if further events arrive', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 5))
+    const reader = createKnown('suspended', 5)
     let conclusion = reader.reads(found_('purchased', 4))
     for (let minutes = 0; minutes < 60; minutes++) {
       expect(conclusion.moved).toBeUndefined()
@@ -120,24 +112,21 @@ describe('the conclusion from a read', () => {
   })
 
   it('D9 restarts the hour if the platform shows a different older record', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 5))
+    const reader = createKnown('suspended', 5)
     reader.reads(found_('purchased', 3))
     reader.pass(HOUR)
     expect(reader.reads(found_('canceled', 4)).moved).toBeUndefined()
   })
 
   it('D8 applies the later of two reads with the same updated_at', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 5))
+    const reader = createKnown('purchased', 5)
     expect(reader.reads(found_('suspended', 5)).moved).toMatchObject({ from: 'purchased', to: 'suspended' })
   })
 
   it.each([undefined, null, '', 'yesterday', 17])(
     'continues reading with an updated_at of %p',
     (updated_at) => {
-      const reader = createReader()
-      reader.reads(found_('purchased', 5))
+      const reader = createKnown('purchased', 5)
       const odd: ReadResult = {
         kind: 'found',
         record: { ...record('suspended', 5), updated_at: updated_at as never },
@@ -165,14 +154,12 @@ describe('the conclusion from a read', () => {
   })
 
   it('treats both spellings of canceled as one state', () => {
-    const reader = createReader()
-    reader.reads(found_('canceled', 1))
+    const reader = createKnown('canceled', 1)
     expect(reader.reads(found_('cancelled', 2)).moved).toBeUndefined()
   })
 
   it('D21 accepts an older record after an hour even if its unknown fields and its date change', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 9))
+    const reader = createKnown('suspended', 9)
     let moved: Move | undefined
     for (let reads = 0; !moved && reads < 20; reads++) {
       const older = found_('purchased', 4 + Math.min(reads, 4))

@@ -1,12 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import { createReader, found_, record } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('a read that shows a record', () => {
   it('is verified once more for each event that it did not answer', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     reader.event()
     expect(reader.reads(found_('suspended', 2))).toMatchObject({ nextInMs: 5 * SECOND, urgency: 3 })
@@ -14,8 +13,7 @@ describe('a read that shows a record', () => {
   })
 
   it('answers an event by a different state alone, even with the same date', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 5))
+    const reader = createKnown('purchased', 5)
     reader.event()
     expect(reader.reads(found_('suspended', 5)).nextInMs).toBe(24 * HOUR)
   })
@@ -36,8 +34,7 @@ describe('a read that shows a record', () => {
   })
 
   it('needs no verification for an event after all of them were made', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     for (let reads = 0; reads < 5; reads++) reader.reads(found_('purchased', 1))
     reader.event()
@@ -45,8 +42,7 @@ describe('a read that shows a record', () => {
   })
 
   it('never schedules a verification later than the reconcile', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     reader.event()
     expect(reader.reads(found_('purchased', 1), { reconcileEveryMs: SECOND }).nextInMs).toBe(SECOND)
   })
@@ -65,8 +61,7 @@ describe('a read that shows a record', () => {
   })
 
   it('of another business is two changes even if the state is the same', () => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     const before = reader.claim.subscription.record
     const there = { ...record('purchased', 2), business_uid: 'other' }
     expect(reader.reads({ kind: 'found', record: there }).moves).toEqual([
@@ -78,8 +73,7 @@ describe('a read that shows a record', () => {
 
 describe('a read that shows an older record', () => {
   it('settles the request, and is verified with growing pauses', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 5))
+    const reader = createKnown('suspended', 5)
     reader.event()
     const reads = Array.from({ length: 5 }, () => reader.reads(found_('purchased', 4)))
     expect(reads.map(({ nextInMs }) => nextInMs)).toEqual([
@@ -95,8 +89,7 @@ describe('a read that shows an older record', () => {
   })
 
   it('restarts its hour when the record is still older', () => {
-    const reader = createReader()
-    reader.reads(found_('suspended', 9))
+    const reader = createKnown('suspended', 9)
     reader.reads(found_('purchased', 4))
     reader.pass(HOUR)
     expect(reader.reads(found_('purchased', 3)).moved).toBeUndefined()

@@ -1,23 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createReader, found_, REFUSED } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
-  it('D7 verifies a purchase that the read does not show yet', () => {
-    const reader = createReader()
-    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(5 * SECOND)
-    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(30 * SECOND)
-    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
-  })
-
-  it('gives up a subscription that no read showed for three days', () => {
-    const reader = createReader()
-    for (let step = 0; step < 11; step++) reader.reads({ kind: 'missing' })
-    reader.pass(72 * HOUR)
-    expect(reader.reads({ kind: 'missing' }).nextInMs).toBeNull()
-  })
-
   it('retries an outage for ever, with pauses of at most five minutes', () => {
     const reader = createReader()
     for (let outage = 0; outage < 500; outage++) {
@@ -61,8 +47,7 @@ describe('the conclusion from a read', () => {
     ['refused', { kind: 'refused', code: 'platform_refused' } as const],
     ['refused a token', { kind: 'token_refused' } as const],
   ])('E20 never gives up a subscription that was read once, however long it is %s', (_how, result) => {
-    const reader = createReader()
-    reader.reads(found_('purchased', 1))
+    const reader = createKnown()
     let most = 0
     for (let reads = 0; reader.elapsed() < 30 * 24 * HOUR; reads++) {
       const { nextInMs, moved } = reader.reads(result, { belief: 'many' })
@@ -109,11 +94,4 @@ describe('the conclusion from a read', () => {
       expect(reader.reads(result, { waitMs: 2 * SECOND }).verifying).toBe(false)
     },
   )
-
-  it('E6 waits as long as the platform asks when it limits the rate', () => {
-    const reader = createReader()
-    const { nextInMs, settled } = reader.reads({ kind: 'throttled', retryAfterMs: MINUTE })
-    expect(settled).toBe(false)
-    expect(nextInMs).toBeGreaterThanOrEqual(MINUTE * 0.8)
-  })
 })

@@ -1,10 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
-import type { ClaimReads, ReadClaim, Urgency } from '../../../lib/store/port/store.js'
+import type { ReadClaim, Urgency } from '../../../lib/store/port/store.js'
 import { createReadClasses } from '../../../lib/work/reading/read-classes.js'
-import { createRefresher } from '../../../lib/work/reading/refresher.js'
-import { createVirtualClock } from '../../support/machine/virtual-clock.js'
-import { createReader } from '../../support/scenes/reader.js'
+import { createReads, readOf } from '../../support/scenes/refresher.js'
 
 const [EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE] = [0, 1, 2, 3, 4] as const
 const ALL: Urgency[] = [EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE]
@@ -22,7 +20,7 @@ describe('the classes of reads', () => {
 
   it('lose their precedence while one of theirs is leased', () => {
     const { leases } = scene()
-    const others = [EVENT, UNREAD, VERIFICATION].map((urgency) => read(urgency))
+    const others = [EVENT, UNREAD, VERIFICATION].map((urgency) => readOf(urgency))
     expect(leases(8, ALL, others)).toEqual([TRACK, RECONCILE, EVENT, EVENT, EVENT])
   })
 
@@ -41,10 +39,10 @@ describe('the classes of reads', () => {
   ])('of subscriptions that were never read have half of the places: of %d %d', (places, most) => {
     const { leases, classes } = scene()
     expect(leases(places, [UNREAD])).toHaveLength(most)
-    const others = Array.from({ length: most }, () => read(UNREAD))
-    expect(classes.hasPlace(read(UNREAD), others, places)).toBe(false)
-    expect(classes.hasPlace(read(UNREAD), others.slice(1), places)).toBe(true)
-    expect(classes.hasPlace(read(TRACK), others, places + 1)).toBe(true)
+    const others = Array.from({ length: most }, () => readOf(UNREAD))
+    expect(classes.hasPlace(readOf(UNREAD), others, places)).toBe(false)
+    expect(classes.hasPlace(readOf(UNREAD), others.slice(1), places)).toBe(true)
+    expect(classes.hasPlace(readOf(TRACK), others, places + 1)).toBe(true)
   })
 
   it.each([
@@ -54,9 +52,9 @@ describe('the classes of reads', () => {
   ])('of the reconcile leave one place to events: of %d places they have %d', (places, most) => {
     const { leases, classes } = scene()
     expect(leases(places, [RECONCILE])).toHaveLength(most)
-    const others = Array.from({ length: most }, () => read(RECONCILE))
-    expect(classes.hasPlace(read(TRACK), others, places)).toBe(false)
-    expect(classes.hasPlace(read(EVENT), others, places)).toBe(true)
+    const others = Array.from({ length: most }, () => readOf(RECONCILE))
+    expect(classes.hasPlace(readOf(TRACK), others, places)).toBe(false)
+    expect(classes.hasPlace(readOf(EVENT), others, places)).toBe(true)
   })
 
   it('that may have all places are events, imports and verifications', () => {
@@ -66,13 +64,17 @@ describe('the classes of reads', () => {
 
   it('leave one place to events beside reads that wait for a token, unless those are of events', () => {
     const { classes, leases } = scene((businessUid) => businessUid === 'slow')
-    const slow = [TRACK, VERIFICATION, UNREAD].map((urgency) => read(urgency, 'slow'))
+    const slow = [TRACK, VERIFICATION, UNREAD].map((urgency) => readOf(urgency, 'slow'))
     for (const urgency of [UNREAD, TRACK, VERIFICATION, RECONCILE] as const)
-      expect(classes.hasPlace(read(urgency), slow, 4)).toBe(false)
-    expect(classes.hasPlace(read(EVENT), slow, 4)).toBe(true)
+      expect(classes.hasPlace(readOf(urgency), slow, 4)).toBe(false)
+    expect(classes.hasPlace(readOf(EVENT), slow, 4)).toBe(true)
     expect(leases(4, ALL, slow)).toEqual([EVENT])
     expect(
-      classes.hasPlace(read(TRACK), [read(EVENT, 'slow'), read(EVENT, 'slow'), read(EVENT, 'slow')], 4),
+      classes.hasPlace(
+        readOf(TRACK),
+        [readOf(EVENT, 'slow'), readOf(EVENT, 'slow'), readOf(EVENT, 'slow')],
+        4,
+      ),
     ).toBe(true)
   })
 
@@ -87,7 +89,7 @@ describe('the classes of reads', () => {
 
 describe('the claims of reads', () => {
   it('leave out the businesses that are being read, until those reads have ended', async () => {
-    const { refresher, clock, asked, due, answer } = reading(2)
+    const { refresher, clock, asked, due, answer } = createReads(2)
     due('a', 'b', 'c')
     refresher.start()
     await clock.rest()
@@ -103,7 +105,7 @@ describe('the claims of reads', () => {
   })
 
   it('lease nothing while reads are paused, and what was leased ahead does not begin', async () => {
-    const { refresher, clock, asked, due, answer, begun, given } = reading(1)
+    const { refresher, clock, asked, due, answer, begun, given } = createReads(1)
     due('quick')
     refresher.start()
     await clock.rest()
@@ -134,77 +136,8 @@ function scene(isWaitingForToken: (businessUid: string) => boolean = () => false
         if (next === undefined) break
         taken.push(next)
       }
-      for (const urgency of taken) classes.leased(read(urgency))
+      for (const urgency of taken) classes.leased(readOf(urgency))
       return taken
-    },
-  }
-}
-
-function read(urgency: Urgency, businessUid = 'b'): ReadClaim {
-  const { claim } = createReader()
-  return { ...claim, urgency, subscription: { ...claim.subscription, businessUid } }
-}
-
-/** A refresher over a store in which a test makes reads due, one for each business. */
-function reading(concurrency: number) {
-  const clock = createVirtualClock({ isBusy: () => false })
-  const waiting: string[] = []
-  const asked: ClaimReads[] = []
-  const begun: string[] = []
-  const given: string[] = []
-  const answers = new Map<
-    string,
-    (result: { kind: 'missing' } | { kind: 'throttled'; retryAfterMs: number }) => void
-  >()
-  const refresher = createRefresher({
-    store: {
-      async claimReads(options) {
-        asked.push(options)
-        return waiting
-          .splice(0, options.limit)
-          .map((business) => ({ ...read(EVENT, business), id: business }))
-      },
-      async finishRead({ id }, { nextInMs }) {
-        if (nextInMs === 0) given.push(id)
-        return true
-      },
-      renewRead: async () => true,
-      otherBusinesses: async () => ({
-        ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false },
-        ...{ unread: 0, lately: { failing: 0, served: 0 } },
-      }),
-      readOthers: async () => 0,
-    },
-    read({ businessUid }) {
-      begun.push(businessUid)
-      return new Promise((resolve) => answers.set(businessUid, resolve))
-    },
-    isWaitingForToken: () => false,
-    stateOf: ({ purchase_state }) => purchase_state,
-    concurrency,
-    leaseMs: 10 * MINUTE,
-    renewEveryMs: 5 * MINUTE,
-    pollMs: SECOND,
-    reconcileEveryMs: MINUTE,
-    maxStaleMs: 4_320 * MINUTE,
-    waitMs: 0,
-    clock: clock.forProcess(),
-    onError(error) {
-      throw error
-    },
-  })
-  return {
-    refresher,
-    clock,
-    asked,
-    begun,
-    given,
-    due: (...businesses: string[]) => void waiting.push(...businesses),
-    answer(
-      business: string,
-      result: { kind: 'missing' } | { kind: 'throttled'; retryAfterMs: number } = { kind: 'missing' },
-    ) {
-      answers.get(business)?.(result)
     },
   }
 }
