@@ -1,5 +1,4 @@
 import type { EventDefinition, EventDefinitions, EventSchema, SchemaIssue } from './define-event.js'
-import { documentedEvent, hasBuiltInRows } from './documented-shapes.js'
 import type { BuiltInEvents, EventData, EventName } from './registry.js'
 import { completeSubject, type Subject } from './subject.js'
 
@@ -28,20 +27,15 @@ const MAX_ISSUE_LENGTH = 200
  * Returns `classify(envelope)`, which finds the event of an envelope in `registry`. The wire pair of `entity_name` and
  * `event_type` selects the candidate rows; the shape of `data` decides between them. It accepts any value, never throws
  * and never changes the envelope.
- *
- * `shortcut` recognises most events without a schema. It must recognise the same event as the schemas.
  */
 export function createClassifier<R extends EventDefinitions>(
   registry: R,
-  shortcut: typeof documentedEvent = documentedEvent,
 ): (envelope: unknown) => Classification<R> {
   const rowsOfPair = new Map<string, [name: string, row: EventDefinition][]>()
   for (const [name, row] of Object.entries<EventDefinition>(registry)) {
     const pair = pairOf(row.entity_name, row.event_type)
     rowsOfPair.set(pair, [...(rowsOfPair.get(pair) ?? []), [name, row]])
   }
-
-  const quickly = hasBuiltInRows(registry) ? shortcut : () => undefined
 
   function examine(envelope: unknown) {
     if (typeof envelope !== 'object' || envelope === null || Array.isArray(envelope)) {
@@ -52,9 +46,6 @@ export function createClassifier<R extends EventDefinitions>(
     if (typeof event_type !== 'string') return unrecognised('event_type: expected string')
     const rows = rowsOfPair.get(pairOf(entity_name, event_type))
     if (rows === undefined) return unrecognised('entity_name: no known event has it with this event_type')
-
-    const documented = quickly(entity_name, event_type, data)
-    if (documented !== undefined) return documented
 
     const refusals: Refusal[] = []
     for (const [name, row] of rows) {
