@@ -15,7 +15,7 @@ export const AIMS = [
       atLeast: 0.85,
     },
   ),
-  aim('receiving: as a plain handler, beside the same', at('receiving', 'judged/plain', 'perSecond'), {
+  aim('receiving: as a plain listener, beside the same', at('receiving', 'judged/plain', 'perSecond'), {
     over: 'judged/express-json',
     atLeast: 1.1,
   }),
@@ -23,7 +23,7 @@ export const AIMS = [
     over: 'judged/express-json',
     atMost: 1,
   }),
-  aim('receiving: p99 as a plain handler, beside its p99', at('receiving', 'judged/plain', 'p99Ms'), {
+  aim('receiving: p99 as a plain listener, beside its p99', at('receiving', 'judged/plain', 'p99Ms'), {
     over: 'judged/express-json',
     atMost: 1,
   }),

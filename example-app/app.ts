@@ -22,7 +22,7 @@ export type Activity =
 export function createReportsApp(options: MarketplaceOptions, onActivity: (activity: Activity) => void) {
   const marketplace = createMarketplace(options)
 
-  // Called at least once for every change, in order for each subscription. So a real handler must be idempotent.
+  // Called at least once for every change, in order for each business. So a real handler must be idempotent.
   marketplace.onPurchaseChange((change) => onActivity({ kind: 'change', change }))
   marketplace.on('application/installed', ({ data }) =>
     onActivity({ kind: 'installed', business_uid: data.business_id }),

@@ -5,13 +5,13 @@ const BEGIN = '<!-- main figures: written by npm run bench -->'
 const END = '<!-- end of main figures -->'
 
 const ROWS = [
-  ['Deliveries a second, as a plain handler, SQLite', 'receiving', 'judged/plain', 'perSecond', 1, ''],
+  ['Deliveries a second, as a plain listener, SQLite', 'receiving', 'judged/plain', 'perSecond', 1, ''],
   ['Deliveries a second, in Express 5, SQLite', 'durable', 'sqlite', 'perSecond', 1, ''],
   ['the same with handlers at work', 'durable', 'sqlite-handled', 'perSecond', 1, ''],
   ['Deliveries a second, in Express 5, PostgreSQL', 'durable', 'postgres', 'perSecond', 1, ''],
   ['the same with handlers at work', 'durable', 'postgres-handled', 'perSecond', 1, ''],
   [
-    'Deliveries a second all over a million subscriptions, as a plain handler, work elsewhere, SQLite',
+    'Deliveries a second all over a million subscriptions, as a plain listener, work elsewhere, SQLite',
     'sizes',
     'sqlite/large',
     'perSecond',
@@ -19,7 +19,7 @@ const ROWS = [
     '',
   ],
   [
-    'Deliveries a second all over a million subscriptions, as a plain handler, work elsewhere, PostgreSQL',
+    'Deliveries a second all over a million subscriptions, as a plain listener, work elsewhere, PostgreSQL',
     'sizes',
     'postgres/large',
     'perSecond',

@@ -34,7 +34,7 @@ export async function receiving(bench) {
         node,
       },
       ours('express', 'marketplace-webhooks in Express 5, SQLite'),
-      ours('plain', 'marketplace-webhooks as a plain handler, SQLite'),
+      ours('plain', 'marketplace-webhooks as a plain listener, SQLite'),
     ]
   })
   const rounds = quick ? 1 : 7

@@ -34,8 +34,8 @@ export function createTransactions(options: {
   const names = new Map<string, string>()
 
   /**
-   * Of a statement without parameters PostgreSQL would keep the first plan, so it has none. The schema is part of the name,
-   * because a pool of the app's own may serve several stores.
+   * The name under which the driver prepares a statement. One without parameters gets no name, because PostgreSQL would keep
+   * its first plan. The schema is part of the name, because a pool of the app's own may serve several stores.
    */
   function nameOf({ text, values }: Query): string | undefined {
     return isNamed && values.length > 0 ? nameFor(text) : undefined

@@ -47,7 +47,7 @@ export function createSqliteEngine(options: {
   let damage: unknown
   /** Commits of this process. Earlier commits of others precede them in the WAL, so one sync covers both. */
   let commits = 0
-  /** How many commits there were when the file became suspect. */
+  /** The number of commits before the first failed sync: none of them counts as durable. */
   let distrusted = 0
   let stopWatching = () => {}
 
@@ -62,7 +62,7 @@ export function createSqliteEngine(options: {
     if (why !== undefined) throw unavailable(`Cannot use the SQLite file ${path}: ${why}`)
   }
 
-  /** Makes a suspect file sound first. The caller has the turn. */
+  /** Returns the connection to write with. If a sync has failed, it first renews the file. The caller holds the mutex. */
   async function writable(): Promise<SqliteConnection> {
     requirePlace()
     if (suspect !== undefined) {

@@ -12,9 +12,9 @@ import type { RefreshRequests } from './subscriptions/requests.js'
 
 /** A write that takes longer is a problem: by then its sender has received 503. */
 const SLOW_MS = 5 * SECOND
-/** A failure within this time counts more than a successful probe, which is smaller than a delivery may be. */
+/** A probe this soon after a failure is ignored: it writes less than a delivery, so it may succeed on a nearly full disk. */
 const RECENT_MS = 2 * SECOND
-/** A probe has more statements than a delivery, so the shortest time limits of deliveries say nothing about it. */
+/** A probe may always take this long, even if deliveries have a shorter deadline, because it runs more statements. */
 const QUICK_MS = SECOND
 
 /**
@@ -75,7 +75,7 @@ export function createWriteHealth(options: {
       }
     },
 
-    /** `inTimeMs`: a probe that took longer proves nothing, because senders give up by then. */
+    /** Returns the problem of the last write. A probe slower than `inTimeMs` does not end it, because senders give up by then. */
     problem(inTimeMs = 3 * SECOND): string | null {
       if (probeMs !== undefined && probeMs < Math.max(inTimeMs, QUICK_MS)) failure = undefined
       const found = fault?.()

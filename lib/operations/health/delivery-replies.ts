@@ -35,7 +35,7 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
   /** To requests with a right secret, oldest first. */
   let replies: Reply[] = []
   let rightAt = Number.NEGATIVE_INFINITY
-  /** When those with a wrong secret since the last right one came, oldest first. */
+  /** The times of requests with a wrong secret since the last request with a right one, oldest first. */
   let wrongAt: number[] = []
   /** Whether most were refused when last asked. */
   let wereRefused = false

@@ -47,7 +47,7 @@ export function createOverdueWork({ hasWorker, clock }: { hasWorker: boolean; cl
     leastMs: undefined as number | undefined,
     /** The least work since it is too late, or the work at the last look. */
     leastCount: 0,
-    /** When it was last so little late, or so little work, or the worker of this process began. */
+    /** The time of the last progress: the work became less late, or less, than ever before; at first, when the worker began. */
     progressAt: Number.NEGATIVE_INFINITY,
   }))
 

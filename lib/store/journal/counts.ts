@@ -10,7 +10,7 @@ import { asideTopics, IS_ASIDE, isNamedWithin } from './is-handled.js'
 const LOOKED_AT = 100
 /** A handler that no process has had for so long was removed on purpose. */
 const MISSED_FOR_MS = 7 * DAY
-/** In the payload of a change whose `from` is null. The value before it is a text, so no text in a record can contain it. */
+/** The text by which a first record is found in the JSON of a change. A record cannot contain it: quotes in texts are escaped. */
 const FIRST_RECORD = '","from":null,"to":'
 
 /** Counts of the tables `journal` and `lanes`. No statement reads more rows than it counts. */

@@ -30,7 +30,7 @@ export function createLanes(engine: Engine) {
 
   /** Locks the lanes of these entries, and inserts the missing ones, which are due now. */
   const enter = (entries: readonly NewHead[]): Write => enterEach(inOrder(entries))
-  /** The same for those of these new entries that are pending. */
+  /** Locks or inserts the lanes of those new entries that are pending. The others enter no lane. */
   const enterPending = (entries: readonly NewHead[]): Write => enterIfPending(inOrder(entries))
 
   /**

@@ -69,16 +69,19 @@ export interface SubscriptionCounts {
   servedMeanwhile: number
   /** Of the active ones, those with a subscription that no read has confirmed for `maxStaleMs`. */
   stale: number
-  /** Those with one that a read has confirmed since, not many more than 1,000; 0 while none is stale. */
+  /**
+   * Businesses with a subscription that a read has confirmed within `maxStaleMs`. The count ends soon after 1,000, and is 0
+   * while none is stale.
+   */
   confirmed: number
 }
 
 /** The subscriptions of other businesses that are read at once. */
 export type ReadOthers =
   /**
-   * Active ones without a failed read or an announced end that were not read for this long, the longest unread ones
-   * first, to find out whether the platform still shows them. Those would be read next anyway, and are no selection of
-   * those that are well.
+   * Active subscriptions without a failed read or an announced end that were not read for this long, the longest first.
+   * Their reads show whether the platform works. They would be read next anyway, so they are not a selection of those
+   * that are well.
    */
   | { which: 'served'; unreadForMs: number; limit: number }
   /**
@@ -96,16 +99,19 @@ export interface OtherBusinesses {
   failing: number
   /** Other businesses whose record was found since, and whose reads do not fail. */
   served: number
-  /** Of those, the ones that failed, and have been shown again for less than half of that time or ten minutes. */
+  /**
+   * Served businesses that came back lately: their reads failed before, and have succeeded for less than half of `failingMs`
+   * or ten minutes.
+   */
   recovered: number
-  /** Whether one of those was shown by every read, since before this one's reads began to fail. */
+  /** Whether at least one served business has had no failed read since before this business began to fail. */
   isSteady: boolean
   /** Active ones whose end is not announced, and that were not read since: up to 20. */
   unread: number
   /**
-   * What the last day shows beside that, because regular reads find one after the other: businesses that began to fail
-   * without any event, itself included, and those served since the first of them. Both are 0 if an event announced the
-   * end.
+   * Failures and successes of the last day: businesses that began to fail without any event, itself included, and those
+   * served since the first of them. Regular reads find an outage one business after the other, so shorter windows miss it.
+   * Both are 0 if an event announced the end.
    */
   lately: { failing: number; served: number }
   /**

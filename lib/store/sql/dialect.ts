@@ -62,12 +62,12 @@ export interface Given<Name extends string = string> {
   /** The end of `insert into … (…)`: one row of these values for each. On SQLite 2 × faster than a select. */
   insert(values: Sql): Sql
   /**
-   * The same for the first of the rows with each `key` that fulfils `where`, in the order of the column `at`. The rows are
-   * sorted by `key` and `at`.
+   * Like `insert`, but at most one row for each `key`: the first by `at` among those that fulfil `where`. The rows are sorted
+   * by `key` and `at`.
    */
   insertFirst(key: Sql, values: Sql, where: Sql): Sql
   /** A whole statement: the rows of `select` for each of the rows. */
   each(select: Sql): Sql
-  /** A column, among the values of `insert` and in the select of `each`. */
+  /** The SQL of one column of a given row, for use inside `insert`, `insertFirst` and `each`. */
   of(column: Name | 'now' | 'lease_now'): Sql
 }

@@ -70,11 +70,11 @@ type BusinessCounts = Pick<
 
 type RefusedCounts = Pick<BusinessCounts, 'refused' | 'hidden' | 'withoutToken' | 'leaving' | 'stale'>
 
-/** The end of a business that announced it is awaited for this long: then the conclusion is held back. */
+/** A business whose end was announced counts as leaving for this long. After that it counts as refused only. */
 const END_AWAITED_MS = 2 * HOUR
 /** A record that is missing for less than this may be the end of one business, which is awaited too. */
 const MISSING_AWAITED_MS = 2 * MINUTE
-/** An outage shows in the reads of this time, before most of a thousand businesses are read again. */
+/** Failures of this time are judged apart, because reading a thousand businesses again takes a day. */
 const LATELY_MS = 10 * MINUTE
 /** Of the subscriptions that were never read, anybody with the delivery secret adds some, so only the newest count. */
 const NEWEST_COUNTED = 1_000

@@ -57,7 +57,7 @@ export function createReadFinishes(options: {
   const finishAll = createFinishWrites(engine)
 
   const batches = createBatches<Waiting, Finished>({
-    /** No two of one subscription: one statement changes a row once. */
+    /** A batch has at most one finish of each subscription, because one statement changes a row only once. */
     take() {
       const taken = new Set<string>()
       return ({ claim: { id } }) => {
@@ -218,7 +218,7 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
   }
 }
 
-/** An end rests on the events that the claim saw. One since then may say the opposite, so the next read decides. */
+/** Whether a finish ends the subscription. Such a finish is refused if an event arrived after the claim, which may say the opposite. */
 function ends({ claim, finish }: Finish): boolean {
   const { gone = null } = finish.found ?? {}
   return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')

@@ -9,7 +9,7 @@ const TOGETHER_MS = 10 * MINUTE
 const LATELY_MS = DAY
 /** Subscriptions that ended without an event are read again, for this long, when another one comes back. */
 const ENDED_MS = 4 * DAY
-/** How many of those that were not read are counted. */
+/** The count of subscriptions that no read has tested since the failure ends at this number. */
 const UNREAD_COUNTED = 20
 /** After an outage, a subscription that an event named since is read this much later than the others. */
 const NAMED_LATER_MS = MINUTE
@@ -22,13 +22,10 @@ export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' an
 const IS_OF_APP = sql`gone is null and state is not null`
 /** The part of the index `subscriptions_failing` with those that count as active. */
 export const FAILING = sql`failing_since is not null and ${IS_OF_APP}`
-/** No event says that the business has left, or the platform has shown its subscription long enough after an uninstall. */
+/** The condition of a business that stays: no event announced its end, or a read after the uninstall still found the record. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
-/**
- * A read of it shows whether the platform is well: it is served, no event says that it has left, and its last read worked.
- * With a time, such a row is unread if it was not read since. The column `unread` means that it was never read.
- */
+/** A well subscription: served, with no announced end, and with a good last read. The next read of one tests the platform. */
 const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
 export const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`

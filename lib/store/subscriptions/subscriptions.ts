@@ -105,7 +105,7 @@ const BUSINESS_UPDATE_AT = sql`case when failing_since is not null then (
     and of_business.update_at >= subscriptions.read_at
 ) end`
 
-/** What a statement that leases rows returns: each is a `LeasedRow`. */
+/** The columns of a `LeasedRow`, for the `returning` of a statement that leases rows. */
 function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
   return sql`*, ${BUSINESS_UPDATE_AT} as business_update_at, ${now()} as store_now, ${leaseNow()} as lease_now`
 }

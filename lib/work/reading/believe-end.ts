@@ -3,7 +3,7 @@ import type { OtherBusinesses, Store } from '../../store/port/store.js'
 import { type Evidence, evidenceOfEnd, failingMs, isAnswer, mayEnd } from './end-evidence.js'
 import type { Belief, ReadFacts } from './facts.js'
 
-/** Of one or two ends it may be true, even if they are all. */
+/** Fewer ends at once than this may be real, even if no other business exists. */
 const MANY = 3
 /**
  * How many other businesses have to be known for an end that no uninstall and no record announces: a few if the platform

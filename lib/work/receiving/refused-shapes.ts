@@ -1,11 +1,11 @@
 import { type Clock, DAY } from '../../base/clock.js'
 import { type HealthProblem, problemOf } from '../../base/health.js'
 
-/** Of so many last deliveries… */
+/** The number of last deliveries that are judged. */
 const JUDGED = 10
-/** …so many that are not understood are most of them. */
+/** The problem begins when this many of them are not understood. */
 const MOST = 6
-/** So many in a row that are understood end the problem, so it does not come and go while some are. */
+/** The problem ends after this many in a row that are understood, so it does not come and go while some are. */
 const ENOUGH = 3
 /** Deliveries of other events are ordinary beside known ones, of which an app may get one a day. */
 const OTHERS_ALONE_MS = DAY
