@@ -5,7 +5,7 @@ import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { FAILING, NEVER_READ, SERVED } from './other-businesses.js'
 
-/** Subscriptions, and active ones, are counted up to this: a higher count is normal, and no news. */
+/** The counts of all and of active subscriptions end at this number, because a higher one is not a sign of a problem. */
 const NORMAL_UP_TO = 1_000
 
 /** Counts of the table `subscriptions`, each along an index and up to a limit. */
