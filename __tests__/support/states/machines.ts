@@ -3,6 +3,7 @@ import { createListener } from '../../../lib/postgres/notifications.js'
 import { createLifeCycle } from '../../../lib/store/life-cycle.js'
 import { createRunningItems } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
+import { createSuspectRounds } from '../../../lib/work/leases/suspects.js'
 import { CHANNEL, createListeningServer } from '../engines/listening-server.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { gate } from '../until.js'
@@ -13,6 +14,7 @@ export const MACHINES: Record<string, () => Promise<ReadonlySet<string>>> = {
   'life cycle of a store': () => explore(lifeCycle, 4),
   lease: () => explore(lease, 3),
   'lease loop': () => explore(leaseLoop, 4),
+  'suspect rounds': () => explore(suspectRounds, 4),
   listener: () => explore(listener, 7),
 }
 
@@ -165,6 +167,79 @@ function leaseLoop(): Explored<
       if (claim || (await looksAfter(() => loop.wake()))) return 'waiting'
       if (await looksAfter(() => loop.resume())) return 'halted'
       return (await looksAfter(() => loop.start())) ? 'new' : 'closed'
+    },
+  }
+}
+
+function suspectRounds(): Explored<
+  'start' | 'find a suspect' | 'find none' | 'fail' | 'end the suspect' | 'wait' | 'close'
+> {
+  const clock = handClock()
+  let choice: ReturnType<typeof gate<'lane' | null>> | undefined
+  let suspect: ReturnType<typeof gate<void>> | undefined
+  const loop = {
+    halt: async () => {},
+    resume() {},
+    runAlone() {
+      suspect = gate()
+      return suspect.opened
+    },
+  }
+  const rounds = createSuspectRounds({
+    store: {
+      dueSuspect() {
+        choice = gate()
+        return choice.opened
+      },
+      claimSuspectLane: async () => ({ id: 'lane', leaseToken: 'token', lapses: 0, entries: [] }),
+      claimSuspectRead: async () => undefined,
+    },
+    topics: () => [],
+    lanes: { ...loop, busyKeys: () => [] },
+    reads: { ...loop, isPaused: () => false },
+    leaseMs: MINUTE,
+    pollMs: SECOND,
+    clock,
+    onError() {},
+  })
+  const chooses = (kind: 'lane' | null) => {
+    choice?.open(kind)
+    choice = undefined
+  }
+  const inputs = {
+    start: () => rounds.start(),
+    'find a suspect': () => chooses('lane'),
+    'find none': () => chooses(null),
+    fail() {
+      choice?.fail(new Error('no database'))
+      choice = undefined
+    },
+    'end the suspect'() {
+      suspect?.open()
+      suspect = undefined
+    },
+    wait: () => clock.advance(2 * SECOND),
+    close: () => void rounds.close(MINUTE),
+  }
+  return {
+    inputs: () => [
+      'start',
+      'wait',
+      'close',
+      ...(choice ? (['find a suspect', 'find none', 'fail'] as const) : []),
+      ...(suspect ? (['end the suspect'] as const) : []),
+    ],
+    async give(input) {
+      await inputs[input]()
+      await rest()
+    },
+    async state() {
+      if (choice) return 'choosing'
+      if (suspect) return 'alone'
+      if (clock.nextInMs() !== null) return 'resting'
+      inputs.start()
+      await rest()
+      return choice ? 'new' : 'closed'
     },
   }
 }

@@ -16,13 +16,8 @@ interface Alone<Item> {
 
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
- * halted, and no suspect of the other kind runs. So if the process ends, the store knows which one it was.
- *
- * | state | entered | left |
- * |---|---|---|
- * | resting | `start()`, without a rest; a round ends, for as long as it took, so a suspect that hangs takes at most half of the time; for `pollMs` if no suspect was due, or the store failed | the timer: round. `close()`: closed |
- * | round | the rest ends. The loop of the next suspect is halted until its work has ended, then the suspect runs | no suspect is due, `ROUND_MS` have passed, or the store fails: resting, and the loops resume. `close()`: closed, after the suspect |
- * | closed | `close()` | never |
+ * halted, and no suspect of the other kind runs. So if the process ends, the store knows which one it was. docs/states.md has
+ * the states.
  */
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
@@ -53,7 +48,7 @@ export function createSuspectRounds(options: {
         isWorkedOn = true
         await halt(suspect)
         if (isClosed() || !(await runOne(suspect))) break
-      } while (clock.monotonic() - beganAt < ROUND_MS)
+      } while (!isClosed() && clock.monotonic() - beganAt < ROUND_MS)
     } catch (error) {
       isWorkedOn = false
       onError(error)
