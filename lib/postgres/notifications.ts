@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { fullJitter } from '../base/backoff.js'
 import { type Clock, MINUTE, SECOND } from '../base/clock.js'
+import { createRecheck } from '../base/waiting.js'
 import { type Warn, warn as warnProcess } from '../base/warnings.js'
 import type { Hint } from '../store/port/store.js'
 import { ANYTHING } from '../store/sql/engine.js'
@@ -38,7 +39,7 @@ export function createListener(options: {
   /** `on`: any state between new and closed. */
   let state: 'new' | 'on' | 'closed' = 'new'
   let listening: PostgresConnection | undefined
-  let onProbe = () => {}
+  const probing = createRecheck(clock, PROBE_MS)
   let failures = 0
   let lostProbes = 0
   let timer: unknown
@@ -68,13 +69,7 @@ export function createListener(options: {
 
   /** Whether a message to this process arrives in time. */
   async function probe(): Promise<boolean> {
-    const received = new Promise<boolean>((resolve) => {
-      const giveUp = clock.setTimeout(() => resolve(false), PROBE_MS)
-      onProbe = () => {
-        clock.clearTimeout(giveUp)
-        resolve(true)
-      }
-    })
+    const received = probing.wait(PROBE_MS)
     await sender.send([probeFrom(self)])
     return received
   }
@@ -115,7 +110,7 @@ export function createListener(options: {
   function receive(payload: unknown) {
     const message = messageIn(payload)
     if (message?.kind === 'hint' && message.from !== self) onHint(message.hint)
-    if (message?.kind === 'probe' && message.from === self) onProbe()
+    if (message?.kind === 'probe' && message.from === self) probing.end()
   }
 
   return {
@@ -141,7 +136,7 @@ export function createListener(options: {
       state = 'closed'
       clock.clearTimeout(timer)
       sender.close()
-      onProbe()
+      probing.end()
       const connection = listening
       listening = undefined
       // The next user of a pooled connection must not receive our messages.

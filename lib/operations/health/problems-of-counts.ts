@@ -1,11 +1,17 @@
 import { type HealthProblem, isMost, type ProblemCode, problemOf } from '../../base/health.js'
 import type { StoreCounts, SubscriptionCounts } from '../../store/port/store.js'
 
+/** A refusal of the platform: its code in this package, and the HTTP status of the reply. */
+interface Refusal {
+  code: string
+  status?: number | undefined
+}
+
 /**
  * The problems that the counts of the store show: every process reports them at once, also one that was just started or has
  * no worker. `refusal`: the most common refusal of this process's own reads, with its HTTP status.
  */
-export function problemsOfCounts(counts: StoreCounts, refusal?: string): HealthProblem[] {
+export function problemsOfCounts(counts: StoreCounts, refusal?: Refusal): HealthProblem[] {
   const { dead, retrying, lapsed } = counts
   return [
     ...refusedBusinesses(counts, refusal),
@@ -67,7 +73,7 @@ function staleAnswers({ stale, confirmed }: StoreCounts): HealthProblem[] {
  * even if they are all. Many that began to fail lately are compared with those served since, because most of the others
  * were read long before.
  */
-export function refusedBusinesses(counts: SubscriptionCounts, refusal?: string): HealthProblem[] {
+export function refusedBusinesses(counts: SubscriptionCounts, refusal?: Refusal): HealthProblem[] {
   const { active, refused, hidden, withoutToken, leaving, refusedLately, servedMeanwhile, knownGivenUp } =
     counts
   const problems: HealthProblem[] = []
@@ -82,8 +88,11 @@ export function refusedBusinesses(counts: SubscriptionCounts, refusal?: string):
       problemOf('records_vanished', `the platform no longer shows the subscriptions of ${numbers}`),
     )
   else if (isProblem) {
-    const answer = refusal ?? (withoutToken * 2 >= refused ? 'token_refused' : 'platform_refused')
-    const code = answer.includes('token_refused') ? 'tokens_refused' : 'reads_refused'
+    const { code: why, status } = refusal ?? {
+      code: withoutToken * 2 >= refused ? 'token_refused' : 'platform_refused',
+    }
+    const code = why === 'token_refused' ? 'tokens_refused' : 'reads_refused'
+    const answer = status === undefined ? why : `${status} ${why}`
     problems.push(problemOf(code, `the platform refuses the reads of ${numbers} (${answer})`))
   }
   problems.push(

@@ -10,7 +10,7 @@ const OUTAGE_AFTER_MS = 30 * SECOND
 type Outcome =
   | { kind: 'answered' }
   /** The store counts these; only this process knows their HTTP status. */
-  | { kind: 'refused'; code: string }
+  | { kind: 'refused'; code: string; status: number | undefined }
   | { kind: 'failed'; code: string; since: number }
 
 /**
@@ -72,11 +72,11 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     },
 
     /** The most common refusal of the last reads, with its HTTP status; undefined if there is none. */
-    refusal(): string | undefined {
-      const codes = [...latest.values()].flatMap((outcome) =>
-        outcome.kind === 'refused' ? outcome.code : [],
-      )
-      return mostCommon(codes) || undefined
+    refusal(): { code: string; status: number | undefined } | undefined {
+      const refused = [...latest.values()].filter((outcome) => outcome.kind === 'refused')
+      const answerOf = ({ code, status }: (typeof refused)[0]) => `${status} ${code}`
+      const most = mostCommon(refused.map(answerOf))
+      return refused.find((outcome) => answerOf(outcome) === most)
     },
 
     problems(): HealthProblem[] {
@@ -90,7 +90,7 @@ function refusalIn(result: ReadResult): Outcome | undefined {
   if (result.kind !== 'refused' && result.kind !== 'token_refused') return undefined
   const code = result.kind === 'refused' ? result.code : result.kind
   const status = 'status' in result ? result.status : undefined
-  return { kind: 'refused', code: status === undefined ? code : `${status} ${code}` }
+  return { kind: 'refused', code, status }
 }
 
 function mostCommon(codes: readonly string[]): string {
