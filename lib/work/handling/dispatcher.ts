@@ -57,8 +57,8 @@ export function createDispatcher(
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /**
-   * Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. With 100 entries in each
-   * lane a backlog on SQLite is worked off 1.4 to 1.6 × faster than with always `MAX_LANES`.
+   * Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. See
+   * docs/decisions/lanes-at-once.md.
    */
   let lanesAtOnce = MAX_LANES
 
