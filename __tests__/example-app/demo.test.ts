@@ -31,21 +31,20 @@ describe('npm run demo -- --once', () => {
     expect(lines.at(-1)).toMatch(/^(\d+) of \1 decisions were right$/)
     expect(code).toBe(0)
 
-    const acknowledged = lines.findIndex(
-      (line, i) => /acknowledged/.test(line) && /SIGKILL/.test(lines[i + 1] ?? ''),
-    )
+    // On a busy machine the read begins before the kill, and its requests are listed between the two.
+    const killed = lines.findIndex((line) => /SIGKILL/.test(line))
+    const before = lines.slice(0, killed).reverse()
+    const acknowledged = before.findIndex((line) => /acknowledged/.test(line))
     expect(acknowledged).toBeGreaterThan(-1)
-    const rest = lines.slice(acknowledged + 1)
-    expect(rest.findIndex((line) => /Subscription read/.test(line))).toBeGreaterThan(
-      rest.findIndex((line) => /The app is killed/.test(line)),
-    )
+    expect(before.slice(0, acknowledged).filter((line) => /Subscription read/.test(line))).toEqual([])
+    expect(lines.slice(killed).some((line) => /Subscription read/.test(line))).toBe(true)
     // The columns are aligned: a time, a kind and a text. There are no colours, because the output is not a terminal.
     expect(
       lines.filter((line) => /^ +\d+\.\d{3} {2}(decision|change|read ←|delivery →) /.test(line)).length,
     ).toBeGreaterThan(40)
     expect(lines.join('')).not.toContain('\u001b')
     expect((await readdir(temporary)).filter((name) => name.startsWith('reports-demo-'))).toEqual([])
-  }, 90_000)
+  }, 240_000)
 })
 
 describe('the check of a decision', () => {

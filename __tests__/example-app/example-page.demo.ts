@@ -2,9 +2,14 @@ import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
-import { afterAll, beforeAll } from '@jest/globals'
+import { afterAll, beforeAll, jest } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { askPage, openPage } from '../support/processes/browser.js'
+
+/** A press or an answer takes a tenth of a second. On a machine that does much else the browser takes a hundred times as long. */
+const SLOWEST_MS = 45_000
+// Tests of a page do some dozen things, one after the other.
+jest.setTimeout(240_000)
 
 export interface Demo {
   process: ChildProcess
@@ -35,7 +40,7 @@ export function useDemo(): () => Demo {
   let demo: Demo
   beforeAll(async () => {
     demo = await startDemo()
-  }, 60_000)
+  }, 180_000)
   afterAll(() => demo && endDemo(demo))
   return () => demo
 }
@@ -46,7 +51,7 @@ export async function openDemo(
   { business, ...options }: BrowserContextOptions & { business?: string } = {},
 ): Promise<Page> {
   const page = await openPage(url, { reducedMotion: 'reduce', ...options })
-  page.setDefaultTimeout(15_000)
+  page.setDefaultTimeout(SLOWEST_MS)
   await text(page, '#live', 'Connected')
   if (business) await page.getByLabel(business).check()
   return page

@@ -6,7 +6,7 @@ import { onCleanUp } from '../support/clean-up.js'
 import { startPostgres } from '../support/engines/postgres.js'
 
 const EXAMPLES = join(__dirname, '..', '..', 'examples')
-const MINUTES = 120_000
+const MINUTES = 300_000
 
 /** The command of each example, and the line that it prints at the end. */
 const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {

@@ -22,7 +22,7 @@ export function useBrowser() {
       args: chromium.args.filter((arg) => arg !== '--single-process'),
       headless: true,
     })
-  }, 60_000)
+  }, 180_000)
   afterAll(() => browser?.close())
 }
 
