@@ -1,9 +1,14 @@
 import { resolve } from 'node:path'
-import { beforeAll } from '@jest/globals'
+import { beforeAll, jest } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { askPage, openPage } from '../support/processes/browser.js'
 import { type RunningProcess, startProcess } from '../support/processes/running-process.js'
+
+/** A press or an answer takes a tenth of a second. On a machine that does much else the browser takes a hundred times as long. */
+const SLOWEST_MS = 45_000
+// Tests of a page do some dozen things, one after the other.
+jest.setTimeout(240_000)
 
 export interface Demo extends RunningProcess {
   url: string
@@ -29,7 +34,7 @@ export function useDemo(): () => Demo {
   let demo: Demo
   beforeAll(async () => {
     demo = await forWholeFile(() => startDemo())
-  }, 60_000)
+  }, 180_000)
   return () => demo
 }
 
@@ -39,7 +44,7 @@ export async function openDemo(
   { business, ...options }: BrowserContextOptions & { business?: string } = {},
 ): Promise<Page> {
   const page = await openPage(url, { reducedMotion: 'reduce', ...options })
-  page.setDefaultTimeout(15_000)
+  page.setDefaultTimeout(SLOWEST_MS)
   await text(page, '#live', 'Connected')
   if (business) await page.getByLabel(business).check()
   return page

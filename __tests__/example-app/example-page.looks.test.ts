@@ -47,7 +47,6 @@ describe('the page of the example app fits, is readable, and works with screen r
       await press(page, 'Start the app')
       await headlineIs(page, 'Not let in')
     },
-    60_000,
   )
 
   it('while the demo does not answer', async () => {
@@ -59,7 +58,7 @@ describe('the page of the example app fits, is readable, and works with screen r
       await text(page, '#live', 'Not connected')
       await isFine(page, look, 'lost')
     }
-  }, 60_000)
+  })
 })
 
 describe('the page of the example app', () => {

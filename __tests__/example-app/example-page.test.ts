@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import type { Page } from 'playwright-core'
 import { askPage, troubles, useBrowser } from '../support/processes/browser.js'
+import { until } from '../support/until.js'
 import { headlineIs, openDemo, press, startDemo, tabTo, text, useDemo } from './example-page.demo.js'
 
 useBrowser()
@@ -61,10 +62,20 @@ describe('the page of the example app', () => {
     await press(page, 'Check again')
     await text(page, '#status', 'Asked again: there is nothing to read.')
     const other = await openCustomer('Bakery Lindt')
+    const pressedAt = Date.now()
     await press(other, 'Check again')
     await text(other, '#status', 'Read again just now.')
     await other.locator('#causes > li').first().locator('[data-kind="read"]').waitFor()
-    await other.getByText(/^[01] s ago$/).waitFor()
+    await until('the answer is younger than the press', async () => {
+      const ago = Number.parseInt(
+        (await other
+          .locator('#answer')
+          .getByText(/^\d+ s ago$/)
+          .textContent()) ?? '',
+        10,
+      )
+      return ago * 1_000 <= Date.now() - pressedAt + 1_000
+    })
   })
 
   it('shows the reason for a disabled button', async () => {
@@ -97,7 +108,7 @@ describe('the page of the example app', () => {
     expect(await page.locator('.code:visible').count()).toBe(0)
     await page.getByRole('button', { name: 'Code behind Open the report' }).click()
     await page.locator('.code:visible').getByText('marketplace.requireEntitlement(').waitFor()
-  }, 40_000)
+  })
 
   it('can be used with the keyboard alone', async () => {
     const page = await open()
@@ -121,8 +132,8 @@ describe('the page of the example app', () => {
     const page = await open('Salon Aurora')
     await press(page, 'Slow it down')
     await press(page, 'Buy and pay')
-    await page.waitForSelector('#answer[aria-busy="true"]')
-    await page.getByText('Checking…').waitFor()
+    // Both at once: on a busy machine the answer may have come before a second look.
+    await page.locator('#answer[aria-busy="true"]').getByText('Checking…').waitFor()
     await headlineIs(page, 'Let in')
     await page.waitForSelector('#answer[aria-busy="false"]')
     await press(page, 'Make it quick again')
@@ -167,7 +178,7 @@ describe('the page of the example app', () => {
       .getByText(/update, acknowledged, try \d/)
       .waitFor()
     await text(page, '#known', 'purchased')
-  }, 40_000)
+  })
 
   it('turns grey with a message while the demo does not answer, and continues afterwards', async () => {
     const noted = troubles.length
@@ -194,7 +205,7 @@ describe('the page of the example app', () => {
     await press(page, 'Buy and pay')
     await headlineIs(page, 'Let in')
     troubles.length = noted
-  }, 60_000)
+  })
 
   it('leaves no error in the console', () => {
     expect(troubles).toEqual([])

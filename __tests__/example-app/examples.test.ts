@@ -5,7 +5,7 @@ import { createExample } from '../package/installed-package.js'
 import { startPostgres } from '../support/engines/postgres.js'
 
 const EXAMPLES = join(__dirname, '..', '..', 'examples')
-const MINUTES = 120_000
+const MINUTES = 300_000
 
 /** The command of each example, and the line that it prints at the end. */
 const COMMANDS: Record<string, [args: string[], printed: RegExp]> = {

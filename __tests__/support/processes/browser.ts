@@ -33,7 +33,7 @@ export function useBrowser() {
       args: ARGS,
       headless: true,
     })
-  }, 60_000)
+  }, 180_000)
   afterAll(() => browser?.close())
 }
 
