@@ -27,7 +27,7 @@ export async function openDemo({ here }: { here: string }) {
     clientId,
     clientSecret,
     apps: [{ codeName: 'reports', price: '19.00', currency: 'EUR' }],
-    // For deliveries to a killed app. The platform does not promise retries.
+    // For deliveries to a killed app. The platform does not promise retries, and `scenarioOf` does not need them.
     retries: 100,
     retryDelayMs: 1_000,
   })

@@ -2,7 +2,8 @@ import { stateOf } from './business-actions.js'
 import { nameOf } from './businesses.js'
 import type { ButtonName } from './code-pieces.js'
 import type { Demo } from './demo.js'
-import type { Happening, Timeline } from './timeline.js'
+import { becomes } from './run-scenario.js'
+import type { Happening } from './timeline.js'
 
 /** A tour of the package. Each step is a press of a button and its result. */
 export interface Story {
@@ -179,23 +180,6 @@ async function setScene(demo: Demo, businessUid: string, timeoutMs: number) {
       .all()
       .some(({ id, kind, text }) => id > before && kind === 'change' && text.endsWith('→ canceled'))
   if (!(await becomes(isOver, demo.timeline, timeoutMs))) throw new Error('The cancellation was not read')
-}
-
-/** Waits for the condition. False if it does not hold in time. */
-function becomes(isSo: () => boolean, timeline: Timeline, timeoutMs: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const look = () => {
-      if (isSo()) end(true)
-    }
-    const timer = setTimeout(() => end(false), timeoutMs)
-    const unlisten = timeline.listen(look)
-    function end(result: boolean) {
-      clearTimeout(timer)
-      unlisten()
-      resolve(result)
-    }
-    look()
-  })
 }
 
 function decided(answer: string) {

@@ -8,6 +8,11 @@ import { textOfVisit } from './timeline-texts.js'
 export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
   const { app, timeline } = parts
 
+  /** The paid page; status 0 when the app does not answer. */
+  function report(businessUid: string): Promise<{ status: number; body: unknown }> {
+    return app.request('GET', '/reports', businessUid).catch(() => ({ status: 0, body: null }))
+  }
+
   return {
     /** The app's own answer, with its reason. */
     async decision(businessUid: string): Promise<Decision> {
@@ -21,9 +26,10 @@ export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
       timeline.begin({ kind: 'visit', business_uid: businessUid, text })
       await app.request('POST', '/access/refresh', businessUid)
     },
-    /** The paid page, with an entry in the timeline; status 0 when the app does not answer. */
+    report,
+    /** The same, with an entry in the timeline. */
     async visit(businessUid: string) {
-      const reply = await app.request('GET', '/reports', businessUid).catch(() => ({ status: 0, body: null }))
+      const reply = await report(businessUid)
       timeline.addAlone(textOfVisit(businessUid, reply.status))
       return reply
     },
