@@ -204,6 +204,8 @@ describe('the page of the example app', () => {
     expect(await askPage(page, 'isGrey')).toBe(false)
     await press(page, 'Buy and pay')
     await headlineIs(page, 'Let in')
+    // Before the end of its demo, which the browser would log.
+    await page.close()
     troubles.length = noted
   })
 
