@@ -5,8 +5,9 @@ import type { ReadClaim } from '../../lib/store/port/store.js'
 import { createLeaseLoop } from '../../lib/work/leases/lease-loop.js'
 import { claimOne } from '../support/conformance/lab.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
-import { createDatabase, type Database } from '../support/simulation/database.js'
 import { simulate } from '../support/simulation/run.js'
+import { createDatabase, type Database } from '../support/world/database.js'
+import { PROMISES } from '../support/world/promises.js'
 
 /**
  * The whole system with several instances, in worlds that depend only on a seed. The platform lags, lies and fails.
@@ -33,8 +34,8 @@ describe('D19 a simulated world', () => {
     // Every run uses other seeds; a failure prints its seed.
     const first = 1 + Math.floor(Math.random() * 1_000_000)
     for (let made = 0; made < MOST && (made < LEAST || Date.now() < endAt); made++) {
-      const { seed, failures } = await simulate(first + made, database)
-      if (failures[0]) throw new Error(`npm run simulate -- --seed ${seed}: ${failures[0].message}`)
+      const { command, broken } = await simulate(first + made, database)
+      if (broken[0]) throw new Error(`${command}: ${PROMISES[broken[0].promised]}: ${broken[0].message}`)
     }
   })
 

@@ -1,5 +1,4 @@
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { OUR_ITEM } from '../settings.js'
 import { type CallFault, createPlatform } from './platform.js'
 
 const FAULTS_OF_READS = ['unauthorized', 'older', 'empty'] as const
@@ -28,7 +27,6 @@ export function createFailingPlatform(clock: VirtualClock) {
 
   const platform = createPlatform({
     clock,
-    item: OUR_ITEM,
     lagMs: () => lagMs,
     latencyMs: () => [0, latencyMs],
     faultOf({ kind, of }) {

@@ -1,10 +1,11 @@
+import { SECOND } from '../../../lib/base/clock.js'
 import type { MarketplaceOptions, PurchaseChange } from '../../../lib/index.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { createFailingPlatform } from '../platform/failing-platform.js'
-import { createCalls, createLife } from '../scenes/life.js'
+import { createProcess, lent } from '../world/process.js'
 
 /**
  * One database, a platform, and the lives of a receiver between them, one after the other, in virtual time. A life ends
@@ -18,8 +19,7 @@ export async function createReceiverLives(options: {
   marketplace: Omit<MarketplaceOptions, 'platform' | 'store' | 'clock'>
 }) {
   const { path, onPurchaseChange, dozeMs } = options
-  const calls = createCalls()
-  const clock = createVirtualClock({ isBusy: calls.isBusy, dozeMs })
+  const clock = createVirtualClock({ dozeMs })
   const platform = createFailingPlatform(clock)
   let database = await openDatabase()
   let life = begin()
@@ -32,7 +32,9 @@ export async function createReceiverLives(options: {
 
   function begin() {
     const { fetch } = platform
-    const life = createLife({ clock, database, calls, fetch, marketplace: options.marketplace })
+    const settings = { closeTimeoutMs: SECOND, ...options.marketplace }
+    const store = lent(database)
+    const life = createProcess({ time: clock, store, fetch, settings })
     life.marketplace.onPurchaseChange(onPurchaseChange)
     return life
   }
