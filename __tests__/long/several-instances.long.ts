@@ -24,7 +24,6 @@ describe('several instances, for minutes', () => {
         // With three instances, `purchased` must be confirmed all the time. With the others, only events request
         // reads.
         maxStaleMs: instances === 3 ? 20_000 : 3_600_000,
-        onProgress: (line) => process.stdout.write(`  ${line}\n`),
       })
       process.stdout.write(`${figures}\n`)
       // Printed at once, because the other runs take minutes more.

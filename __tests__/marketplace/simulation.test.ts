@@ -1,7 +1,8 @@
 import '../support/simulation/quick-construction.js'
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
-import { createDatabase, type Database } from '../support/simulation/database.js'
 import { simulate } from '../support/simulation/run.js'
+import { createDatabase, type Database } from '../support/world/database.js'
+import { PROMISES } from '../support/world/promises.js'
 
 /**
  * The whole system with several instances, in worlds that depend only on a seed. The platform lags, lies and fails.
@@ -28,8 +29,8 @@ describe('D19 a simulated world', () => {
     // Every run uses other seeds; a failure prints its seed.
     const first = 1 + Math.floor(Math.random() * 1_000_000)
     for (let made = 0; made < MOST && (made < LEAST || Date.now() < endAt); made++) {
-      const { seed, failures } = await simulate(first + made, database)
-      if (failures[0]) throw new Error(`npm run simulate -- --seed ${seed}: ${failures[0].message}`)
+      const { command, broken } = await simulate(first + made, database)
+      if (broken[0]) throw new Error(`${command}: ${PROMISES[broken[0].promised]}: ${broken[0].message}`)
     }
   })
 

@@ -1,13 +1,13 @@
 import '../../support/months/disk.js'
 import { afterAll, describe, expect, it, jest } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { useEngine } from '../../support/engines/engines.js'
 import type { VirtualClock } from '../../support/machine/virtual-clock.js'
 import { liveCalmly } from '../../support/months/calm.js'
-import { HOUR } from '../../support/months/durations.js'
 import { FAULT_NAMES, FAULTS } from '../../support/months/faults.js'
-import { addTally, INVARIANTS, type Tally, tallyLines } from '../../support/months/invariants.js'
-import { createSharedPostgres } from '../../support/months/shared-postgres.js'
 import { liveThrough, type WorldResult } from '../../support/months/world.js'
+import { createSharedPostgres } from '../../support/world/postgres-database.js'
+import { addTally, PROMISES, type Tally, tallyLines } from '../../support/world/promises.js'
 
 /**
  * Weeks and months of one app, with operators who make mistakes and correct them. `simulation.test.ts` mixes faults that
@@ -16,8 +16,7 @@ import { liveThrough, type WorldResult } from '../../support/months/world.js'
  *
  * A world depends only on its seed. It has its own platform behind `platform.fetch`, buyers who pay, miss and leave, an
  * operator who deploys, closes and kills, a real SQLite file, and a clock that jumps from timer to timer, or further when
- * no work is under way. It uses only the public interface of the package, so the same worlds also run on other versions
- * (`MONTHS_LIB=/path/to/lib/index`). Every invariant was seen to fail on 0.1.0.
+ * no work is under way. The app uses only the public interface of the package. Every invariant was seen to fail on 0.1.0.
  *
  * | Invariant | What is checked again and again |
  * |---|---|
@@ -31,7 +30,7 @@ import { liveThrough, type WorldResult } from '../../support/months/world.js'
  * | calm | Without a fault, `health()` of every instance is ok on every day, and no entry is dead. |
  * | right | Without a fault, every answer is right a minute after a delivered event that a read shows, and otherwise within the time that its evidence allows (`customers.ts`). A payer is never out, and nobody is `stale`. |
  * | open | A map that the app's change handler writes, as the README shows, becomes the truth with the answers. |
- * | checked | Each invariant is checked. A check that a fault makes impossible is skipped and counted; `invariants.ts` bounds how many, by reason. |
+ * | checked | Each invariant is checked. A check that a fault makes impossible is skipped and counted; `world/promises.ts` bounds how many, by reason. |
  *
  * Here the worlds are short. `long/worlds.long.ts` has those of full length, and the month of several faults. The counts
  * are printed at the end, here and by `npm run simulate`.
@@ -86,6 +85,6 @@ describe('the days of an app', () => {
 
 function expectWhole({ command, broken, tally }: WorldResult) {
   addTally(checks, tally)
-  const sentences = broken.map(({ invariant, message }) => `${INVARIANTS[invariant]}: ${message}`)
+  const sentences = broken.map(({ promised, message }) => `${PROMISES[promised]}: ${message}`)
   if (sentences.length > 0) throw new Error([command, ...sentences].join('\n  '))
 }

@@ -1,7 +1,12 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
 /** Milliseconds on the monotonic clock of the machine, which all processes share. */
 export function now(): number {
   return Number(process.hrtime.bigint()) / 1e6
 }
+
+/** The time of a run is real. */
+export const realTime = { now: () => Date.now(), sleep }
 
 /** A period of time. `to` is Infinity until the period ends. */
 export interface Window {

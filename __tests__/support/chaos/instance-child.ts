@@ -7,9 +7,9 @@ import { openSync, writeSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import express from 'express'
 import { createMarketplace } from '../../../lib/index.js'
-import { seeded } from '../../../lib/testing/random.js'
 import { internals } from '../internals.js'
 import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
+import { createRandom } from '../world/random.js'
 import { now } from './clock.js'
 
 export interface InstanceSettings {
@@ -21,7 +21,7 @@ export interface InstanceSettings {
   reconcileEveryMs: number
   /** The file that records the calls of handlers. */
   callsFile: string
-  seed: string
+  seed: number
 }
 
 /** A line of the calls file. `stops`: the handler stopped when its signal was aborted. */
@@ -40,7 +40,7 @@ process.send?.({ is: 'loaded' })
 
 function begin(settings: InstanceSettings) {
   const { store, baseUrl, authUrl, leaseMs, maxStaleMs, reconcileEveryMs, callsFile, seed } = settings
-  const random = seeded(seed).stream('handlers')
+  const random = createRandom(seed).of('handlers').next
   const file = openSync(callsFile, 'a')
   let calls = 0
 

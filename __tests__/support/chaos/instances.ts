@@ -4,6 +4,8 @@ import { join } from 'node:path'
 import { onCleanUp, temporaryFolder } from '../clean-up.js'
 import { startProxy, type TcpProxy } from '../engines/tcp-proxy.js'
 import { EVAL_TYPESCRIPT } from '../processes/processes.js'
+import { DELIVERY_SECRET } from '../settings.js'
+import type { DoorReply } from '../world/door.js'
 import { now, type Window } from './clock.js'
 import type { CallLine, InstanceSettings } from './instance-child.js'
 
@@ -31,6 +33,20 @@ export interface Instance {
   begin(): Promise<void>
   freeze(): void
   thaw(): void
+  /** Makes one delivery; the status is 0 when nobody answers. */
+  deliver(body: string): Promise<DoorReply>
+  /** Asks for JSON, which may take long while the process is frozen; undefined without an answer. */
+  get<T>(path: string): Promise<T | undefined>
+}
+
+/** A delivery that an instance acknowledged. */
+export interface Acknowledged {
+  id: string
+  envelope: { data: Record<string, string> }
+  instance: number
+  /** When the acknowledged request was sent, and when its reply came. */
+  from: number
+  to: number
 }
 
 /**
@@ -48,6 +64,8 @@ export async function startInstances(options: {
   const { count, databasePort, store, seed, settings } = options
   const folder = temporaryFolder()
   const lives: Life[] = []
+  const acknowledged: Acknowledged[] = []
+  let tries = 0
   let spare = loadProcess()
 
   async function createInstance(number: number): Promise<Instance> {
@@ -93,7 +111,7 @@ export async function startInstances(options: {
           ...settings,
           store: wire.through(store),
           callsFile,
-          seed: `${seed}/${own.number}`,
+          seed: seed + own.number,
         } satisfies InstanceSettings)
         instance.url = `http://127.0.0.1:${(await listening).port}`
       },
@@ -117,6 +135,35 @@ export async function startInstances(options: {
         const last = life?.frozen.at(-1)
         if (last) last.to = now()
       },
+
+      async deliver(body) {
+        if (!instance.url) return NOBODY
+        tries++
+        const from = now()
+        const headers = { 'content-type': 'application/json' }
+        const request = { method: 'POST', headers, body, signal: AbortSignal.timeout(5_000) }
+        try {
+          const response = await fetch(`${instance.url}/hooks/${DELIVERY_SECRET}`, request)
+          const reply = { status: response.status, text: await response.text() }
+          if (reply.status !== 200) return reply
+          const { id, ids = [id] } = JSON.parse(reply.text)
+          for (const [at, envelope] of [JSON.parse(body)].flat().entries()) {
+            acknowledged.push({ id: ids[at], envelope, instance: number, from, to: now() })
+          }
+          return reply
+        } catch {
+          return NOBODY
+        }
+      },
+
+      async get<T>(path: string) {
+        try {
+          const response = await fetch(`${instance.url}/${path}`, { signal: AbortSignal.timeout(20_000) })
+          return (await response.json()) as T
+        } catch {
+          return undefined
+        }
+      },
     }
     onCleanUp(instance.kill)
     return instance
@@ -129,11 +176,15 @@ export async function startInstances(options: {
     instances.push(instance)
     await instance.begin()
   }
-  return { instances, lives: lives as readonly Life[] }
+  return {
+    instances,
+    lives: lives as readonly Life[],
+    acknowledged: acknowledged as readonly Acknowledged[],
+    tries: () => tries,
+  }
 }
 
-export type Instances = Awaited<ReturnType<typeof startInstances>>
-
+const NOBODY: DoorReply = { status: 0, text: '' }
 const NODE = [...EVAL_TYPESCRIPT, `require(${JSON.stringify(join(__dirname, 'instance-child.ts'))})`]
 
 function loadProcess(): ChildProcess {

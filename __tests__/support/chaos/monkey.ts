@@ -1,8 +1,8 @@
-import type { FaultHandle, Simulator } from '../../../lib/testing/index.js'
-import type { Seeded } from '../../../lib/testing/random.js'
 import type { PostgresServer } from '../engines/postgres.js'
+import type { Random } from '../world/random.js'
 import { now, type Window } from './clock.js'
 import type { Instance } from './instances.js'
+import { OUTAGES_OF_CHAOS, type Outage, type Platform } from './platform.js'
 
 /** The target of a fault: the number of an instance, or a part that all instances need. */
 export type Target = number | 'database' | 'platform'
@@ -30,15 +30,15 @@ const WEIGHTS = {
 export function createMonkey(options: {
   instances: readonly Instance[]
   database: PostgresServer
-  platform: Simulator
-  seeded: Seeded
+  platform: Platform
+  random: Random
   hands: number
   leaseMs: number
 }) {
-  const { instances, database, platform, seeded, hands, leaseMs } = options
+  const { instances, database, platform, random, hands, leaseMs } = options
   const troubles: Trouble[] = []
   const struck = new Set<Target>()
-  const streams = Array.from({ length: hands }, (_, hand) => seeded.stream(`hand ${hand}`))
+  const streams = Array.from({ length: hands }, (_, hand) => random.of(`hand ${hand}`))
   let resting = Promise.resolve()
   let rest = () => {}
   let playing: Promise<unknown> = Promise.resolve()
@@ -54,13 +54,13 @@ export function createMonkey(options: {
     })
   }
 
-  async function play(random: () => number, isOver: () => boolean) {
+  async function play(hand: Random, isOver: () => boolean) {
     while (!isOver()) {
       // Every random number is drawn before the state is read. So a seed always gives the same schedule, however long
       // each step takes.
-      const what = draw(random())
-      const number = Math.floor(random() * instances.length)
-      const [length, detail, gap] = [random(), random(), random()]
+      const what = hand.choose(WEIGHTS)
+      const number = hand.between(0, instances.length - 1)
+      const [length, detail, gap] = [hand.next(), hand.next(), hand.next()]
       const target = what === 'outage' ? 'platform' : what === 'database restart' ? 'database' : number
       if (!struck.has(target)) {
         struck.add(target)
@@ -117,10 +117,10 @@ export function createMonkey(options: {
         await wire.heal()
         return ''
       case 'outage': {
-        const [how, begin] = OUTAGES[Math.floor(detail * OUTAGES.length)] as (typeof OUTAGES)[number]
-        const fault = begin(platform)
+        const how = OUTAGES_OF_CHAOS[Math.floor(detail * OUTAGES_OF_CHAOS.length)] as Outage
+        platform.begin(how)
         await hold(between(300, 3_500))
-        fault?.remove()
+        platform.end()
         return how
       }
     }
@@ -138,7 +138,7 @@ export function createMonkey(options: {
           resolve()
         }
       })
-      playing = Promise.all(streams.map((random) => play(random, () => isOver)))
+      playing = Promise.all(streams.map((hand) => play(hand, () => isOver)))
     },
 
     /** Ends every fault; resolves when all parts work again. */
@@ -146,6 +146,14 @@ export function createMonkey(options: {
       rest()
       await playing
       for (const { wire } of instances) await wire.heal()
+    },
+
+    /** How often each fault struck. */
+    counts(): Record<string, number> {
+      const names = Object.keys(WEIGHTS) as Trouble['what'][]
+      return Object.fromEntries(
+        names.map((name) => [name, troubles.filter(({ what }) => what === name).length]),
+      )
     },
 
     /**
@@ -158,30 +166,3 @@ export function createMonkey(options: {
 }
 
 export type Monkey = ReturnType<typeof createMonkey>
-
-function draw(chance: number): Trouble['what'] {
-  const all = Object.values(WEIGHTS).reduce((sum, weight) => sum + weight)
-  let left = chance * all
-  for (const [what, weight] of Object.entries(WEIGHTS)) {
-    left -= weight
-    if (left < 0) return what as Trouble['what']
-  }
-  return 'outage'
-}
-
-const OUTAGES: readonly (readonly [how: string, begin: (platform: Simulator) => FaultHandle | undefined])[] =
-  [
-    ['503', ({ faults }) => faults.add({ on: 'platform', kind: 'status', status: 503 })],
-    ['hang', ({ faults }) => faults.add({ on: 'platform', kind: 'hang' })],
-    ['429', ({ faults }) => faults.add({ on: 'platform', kind: 'status', status: 429, retryAfter: 1 })],
-    ['refused', ({ faults }) => faults.add({ on: 'platform', kind: 'down' })],
-    ['slow', ({ faults }) => faults.add({ on: 'platform', kind: 'slow', ms: [100, 1_500] })],
-    ['reset', ({ faults }) => faults.add({ on: 'platform', kind: 'reset', probability: 0.5 })],
-    [
-      'tokens end',
-      ({ faults }) => {
-        faults.expireTokens()
-        return undefined
-      },
-    ],
-  ]

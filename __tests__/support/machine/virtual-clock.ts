@@ -19,7 +19,7 @@ export function createVirtualClock(
     startAt?: number
     /** What a monotonic clock shows at the start. A value far from the wall clock's reveals code that mixes the two. */
     bootedAt?: number
-    /** Whether real work (a query, a reply) is under way. */
+    /** Whether real work is under way, beside that of `standStillFor`. */
     isBusy?(): boolean
     /** Work may be passed from one turn of the event loop to the next: it has ended after this many quiet turns. */
     quietTurns?: number
@@ -40,6 +40,7 @@ export function createVirtualClock(
   /** How far the wall clock of the processes' machine has been set forward or back. */
   let leapt = 0
   let underWay = 0
+  let realCalls = 0
   let closelyUntil = 0
   let attended = { from: 0, until: 0 }
   /** How long that machine was suspended in all, and since when it is now. */
@@ -55,7 +56,7 @@ export function createVirtualClock(
   async function rest(): Promise<void> {
     for (let quiet = 0; quiet < quietTurns; quiet++) {
       await new Promise((resolve) => setImmediate(resolve))
-      if (isBusy()) quiet = -1
+      if (realCalls > 0 || isBusy()) quiet = -1
     }
   }
 
@@ -118,6 +119,16 @@ export function createVirtualClock(
     nextInMs() {
       const first = ofProcesses.first()
       return first ? first.at - passed : null
+    },
+
+    /** Counts the call of a database or a server as real work until it settles: meanwhile time stands still. */
+    async standStillFor<T>(call: Promise<T>): Promise<T> {
+      realCalls++
+      try {
+        return await call
+      } finally {
+        realCalls--
+      }
     },
 
     /** Counts `work` as under way until it settles: meanwhile the clock does not doze. */

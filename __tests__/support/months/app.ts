@@ -1,16 +1,15 @@
-import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
+import { MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { type Marketplace, type MarketplaceOptions, restoreBackup } from '../../../lib/index.js'
 import type { Store } from '../../../lib/store/port/store.js'
-import { storeOption } from '../engines/store-option.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { knock } from '../simulation/door.js'
-import type { Random } from '../simulation/random.js'
+import { ADDRESSES, CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
+import type { DoorReply } from '../world/door.js'
+import { createProcess, type Process } from '../world/process.js'
+import type { Random } from '../world/random.js'
+import type { Sabotage } from '../world/sabotage.js'
 import type { Disk } from './disk.js'
-import { HOUR, MINUTE, SECOND } from './durations.js'
 import type { Ledger } from './ledger.js'
-import { createMarketplace, restoreBackup } from './package-under-test.js'
-import { ADDRESSES, CLIENT, OUR_ITEM, type Platform } from './platform.js'
-
-const SECRET = 'Wq7xKe2mVb9sRt4cYp1n'
+import type { Platform } from './platform.js'
 
 /** The options that an operator deploys; without them, the correct ones. */
 export interface Deployed {
@@ -26,23 +25,8 @@ export interface Deployed {
   connect?: () => Store
 }
 
-interface Process {
-  marketplace: Marketplace
-  clock: ReturnType<VirtualClock['forProcess']>
-  isAlive: boolean
-}
-
 /** Makes a handler throw when it returns true. */
 export type HandlerFault = (of: { business: string; isChange: boolean }) => boolean
-
-/** For negative controls: a wrapper that breaks a promise of the package. */
-export interface Sabotage {
-  marketplace?(marketplace: Marketplace): Marketplace
-  fetch?(real: typeof fetch): typeof fetch
-  options?: Partial<MarketplaceOptions>
-  /** The store that several instances share. */
-  store?(real: Store): Store
-}
 
 export type App = ReturnType<typeof createApp>
 
@@ -58,13 +42,7 @@ export function createApp(options: {
   ledger: Ledger
   sabotage?: Sabotage | undefined
 }) {
-  const { time, disk, random, platform, ledger, sabotage = {} } = options
-  const {
-    marketplace: disguised = (real: Marketplace) => real,
-    fetch: rerouted = (real: typeof fetch) => real,
-    store: broken = (real: Store) => real,
-  } = sabotage
-  const fetchPlatform = rerouted(platform.fetch)
+  const { time, disk, random, platform, ledger, sabotage } = options
   const killed: Process[] = []
   let running: Process[] = []
   let delivered = 0
@@ -82,9 +60,9 @@ export function createApp(options: {
     entry: { id: string; key: string; business: string; change?: string; entitled?: boolean },
     own: Process,
   ) {
-    if (!own.isAlive) return
+    if (own.isDead()) return
     const { key, business, change, entitled } = entry
-    const end = ledger.onCall(entry, () => own.isAlive)
+    const end = ledger.onCall(entry, () => !own.isDead())
     now.onHandler(business, change !== undefined)
     const fails = now.fails({ business, isChange: change !== undefined })
     if (!fails && entitled !== undefined) {
@@ -94,7 +72,7 @@ export function createApp(options: {
     }
     const takesMs = now.handlerMs || random.of(`${time.passed()} ${key}`).pick([0, 0, 20, 800])
     if (takesMs > 0) await time.follow(time.sleep(takesMs))
-    if (!own.isAlive) return await new Promise<never>(() => {})
+    await own.enter()
     end(!fails)
     if (fails) throw new Error('the mail server is down')
   }
@@ -103,25 +81,20 @@ export function createApp(options: {
   function deploy(deployed: Deployed = {}) {
     const { clientSecret = CLIENT.clientSecret, purchasableUid = OUR_ITEM, handlers = 'all' } = deployed
     const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention, worker, connect } = deployed
-    const clock = time.forProcess()
-    const own = { clock, isAlive: true } as Process
-    const marketplace = disguised(
-      createMarketplace({
+    const own = createProcess({
+      ...{ time, sabotage },
+      store: connect ? connect() : `sqlite:${disk.path()}`,
+      fetch(...args) {
+        now.onCall(String(args[0]))
+        return platform.fetch(...args)
+      },
+      settings: {
         app: { clientId: CLIENT.clientId, clientSecret, purchasableUid, codeName: 'ours' },
-        platform: {
-          baseUrl,
-          authUrl,
-          fetch: (...args) => live(own, String(args[0]), () => fetchPlatform(...args)),
-        },
-        deliverySecrets: SECRET,
-        store: connect ? storeOption(broken(connect())) : `sqlite:${disk.path()}`,
-        clock,
-        retention,
-        worker,
-        ...sabotage.options,
-      }),
-    )
-    own.marketplace = marketplace
+        platform: { baseUrl, authUrl },
+        ...{ retention, worker },
+      },
+    })
+    const { marketplace } = own
     if (handlers === 'all' || handlers === 'changes') {
       marketplace.onPurchaseChange((change) => {
         const { id, subscription_uid: key, business_uid: business, entitled, from, to, record } = change
@@ -138,16 +111,9 @@ export function createApp(options: {
       marketplace.onUnrecognised(({ id }) => handle({ id, key: id, business: '' }, own))
     }
     marketplace.onHandlerError(({ id, subscription_uid, retryInMs }) => {
-      if (retryInMs === null && own.isAlive) ledger.onDead(id, subscription_uid)
+      if (retryInMs === null && !own.isDead()) ledger.onDead(id, subscription_uid)
     })
     running.push(own)
-  }
-
-  /** Passes a result on only while the process is alive: a dead process never gets the result of an `await`. */
-  async function live<T>(own: Process, address: string, call: () => Promise<T>): Promise<T> {
-    now.onCall(address)
-    const result = await call().finally(() => (own.isAlive ? undefined : new Promise(() => {})))
-    return result
   }
 
   async function close() {
@@ -159,8 +125,7 @@ export function createApp(options: {
   async function end(own: Process) {
     running = running.filter((each) => each !== own)
     await time.until(own.marketplace.close(), MINUTE)
-    own.clock.kill()
-    own.isAlive = false
+    own.kill()
   }
 
   return {
@@ -195,11 +160,10 @@ export function createApp(options: {
     },
     /** While no process runs, the database becomes the backup. */
     async restore(backup: string) {
-      if (!restoreBackup) return disk.restore(backup)
       const options = {
-        app: { clientId: CLIENT.clientId, clientSecret: CLIENT.clientSecret, purchasableUid: OUR_ITEM },
+        app: { ...CLIENT, purchasableUid: OUR_ITEM },
         platform: ADDRESSES,
-        deliverySecrets: SECRET,
+        deliverySecrets: DELIVERY_SECRET,
         store: `sqlite:${disk.path()}`,
         clock: time.forProcess(),
       }
@@ -207,12 +171,8 @@ export function createApp(options: {
     },
     /** From now on, none of the processes' code runs. */
     kill({ power = false } = {}) {
-      for (const own of running) {
-        own.clock.kill()
-        own.isAlive = false
-        killed.push(own)
-      }
-      running = []
+      for (const own of running) own.kill()
+      killed.push(...running.splice(0))
       ledger.onKill()
       if (power) ledger.onPowerCut()
       disk.leave({ power })
@@ -220,22 +180,13 @@ export function createApp(options: {
 
     /** Releases the real resources of killed processes, at the end of the world. */
     async bury() {
-      for (const { marketplace, clock } of killed) {
-        clock.revive()
-        await time.until(marketplace.close(), HOUR).catch(() => {})
-        clock.kill()
-      }
+      for (const own of killed) await own.bury()
     },
 
-    /** Makes one delivery, to each process in turn. Returns the status of the reply, or 0 when nobody listens. */
-    deliver(body: unknown): Promise<number> {
-      const { marketplace } = running[delivered++ % running.length] ?? {}
-      if (!marketplace || time.isSuspended()) return Promise.resolve(0)
-      return new Promise((resolve) => {
-        const request = { url: `/${SECRET}`, pieces: [JSON.stringify(body)], isCutOff: false }
-        knock(marketplace.router as never, request, ({ status }) => resolve(status))
-        time.after(15 * SECOND, () => resolve(0))
-      })
+    /** Makes one delivery, to each process in turn. */
+    async deliver(body: string): Promise<DoorReply> {
+      const own = running[delivered++ % running.length]
+      return own && !time.isSuspended() ? own.deliver([body]) : { status: 0, text: '' }
     },
   }
 }

@@ -1,6 +1,6 @@
+import { DAY, HOUR } from '../../../lib/base/clock.js'
+import type { Verdict } from '../world/promises.js'
 import type { Deliveries } from './deliveries.js'
-import { DAY, HOUR } from './durations.js'
-import type { Verdict } from './invariants.js'
 import type { Platform } from './platform.js'
 
 /**

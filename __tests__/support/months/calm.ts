@@ -1,10 +1,11 @@
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { createRandom } from '../simulation/random.js'
-import type { Deployed, Sabotage } from './app.js'
+import { createSharedDatabase, type SharedDatabase } from '../world/database.js'
+import { wordsOf } from '../world/promises.js'
+import { createRandom } from '../world/random.js'
+import type { Sabotage } from '../world/sabotage.js'
+import type { Deployed } from './app.js'
 import { answerDueAt, type Customer, type Customs, createCustomers } from './customers.js'
-import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
-import { wordsOf } from './invariants.js'
-import { createSharedDatabase, type SharedDatabase } from './shared.js'
 import { createWorld, live, type WorldResult } from './world.js'
 
 export const CALM_DAYS = 200

@@ -1,8 +1,8 @@
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { nextAct, PAID_AT_ONCE, standingOf } from '../platform/businesses.js'
-import type { Random } from '../simulation/random.js'
+import { nextAct, PAID_AT_ONCE, standingOf } from '../world/commerce.js'
+import type { Random } from '../world/random.js'
 import type { Deliveries } from './deliveries.js'
-import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import type { Platform, Subscription } from './platform.js'
 
 /** The ordinary ways of a platform, which differ from world to world. */

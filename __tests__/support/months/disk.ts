@@ -90,26 +90,12 @@ function fill(ballast: string) {
   }
 }
 
-/** Whether the disk, a thread or a server is working now, or the event loop has more to do. */
+/** Whether the disk or a thread is working now, or the event loop has more to do. */
 export function isAtWork(): boolean {
   return (
     jobsOfThreads > 0 ||
-    callsOfServers > 0 ||
     process.getActiveResourcesInfo().some((name) => name.startsWith('FSReq') || name === 'Immediate')
   )
-}
-
-/** The number of calls that a real server has not answered yet. */
-let callsOfServers = 0
-
-/** Counts the call of a real server as work until it settles. */
-export async function untilAnswered<T>(call: Promise<T>): Promise<T> {
-  callsOfServers++
-  try {
-    return await call
-  } finally {
-    callsOfServers--
-  }
 }
 
 let inUse: { isFailing: boolean; syncedBytes: number; wal(): string } | undefined

@@ -1,4 +1,4 @@
-import { HOUR, MINUTE, SECOND } from './durations.js'
+import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { endure, type FaultClass, tracked } from './faults.js'
 import type { Outage } from './platform.js'
 import type { World } from './world.js'

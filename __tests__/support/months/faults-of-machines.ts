@@ -1,6 +1,6 @@
-import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { wordsOf } from '../world/promises.js'
 import { type FaultClass, tracked } from './faults.js'
-import { wordsOf } from './invariants.js'
 import type { World } from './world.js'
 
 /** Faults of the machine, the process, the database and the registration, after which the app knows less than it thinks. */

@@ -1,8 +1,10 @@
-import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { ADDRESSES } from '../settings.js'
+import type { Promised } from '../world/promises.js'
+import { createRandom } from '../world/random.js'
 import { FAULTS_OF_ENDS } from './faults-of-ends.js'
 import { FAULTS_OF_MACHINES } from './faults-of-machines.js'
-import type { Invariant } from './invariants.js'
-import { ADDRESSES, type Outage } from './platform.js'
+import type { Outage } from './platform.js'
 import type { World } from './world.js'
 
 export interface FaultClass {
@@ -12,8 +14,8 @@ export interface FaultClass {
   what: string
   /** Whether a handler may get an answer that follows from a wrong option, and is not called again afterwards. */
   misleadsHandlers?: boolean
-  /** Invariants that this fault is for, so that a world with it must check them. */
-  checks?: readonly Invariant[]
+  /** Promises that this fault is for, so that a world with it must check them. */
+  checks?: readonly Promised[]
   /** Begins the fault, checks the app while it lasts, and ends it. */
   live(world: World): Promise<void>
 }
@@ -298,7 +300,7 @@ const FAULTS_OF_OPERATORS = {
     async live({ time, platform, buyers, deliveries }) {
       const { uid } = buyers.buy('from')
       await time.advance(HOUR)
-      buyers.businesses.add('into')
+      buyers.all.add('into')
       await deliveries.purchase(platform.set(uid, 'into', 'purchased'), 'update')
       await time.advance(HOUR)
     },
@@ -330,13 +332,23 @@ export const FAULTS = { ...FAULTS_OF_OPERATORS, ...FAULTS_OF_ENDS, ...FAULTS_OF_
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
+/** The faults of a month, in the order that the seed gives. */
+export function faultsOf(seed: number): FaultName[] {
+  const random = createRandom(seed)
+  const left = [...FAULT_NAMES]
+  return Array.from(
+    { length: random.between(1, 5) },
+    () => left.splice(random.between(0, left.length - 1), 1)[0] as FaultName,
+  )
+}
+
 /** Existing customers, whom the app knows by `track`. Those of an earlier fault pay again, which the platform sends. */
 export async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {
   for (let i = 0; i < count; i++) {
     const [uid, business] = [`old-${i}`, `customer-${i}`]
     if (platform.subscriptions.get(uid)?.state === 'suspended') await buyers.move(uid, 'purchased')
     else platform.set(uid, business, 'purchased')
-    buyers.businesses.add(business)
+    buyers.all.add(business)
     deliveries.learn(uid)
     await time.until(app.marketplace().subscriptions.track({ subscriptionUid: uid, businessUid: business }))
   }

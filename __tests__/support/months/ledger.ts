@@ -1,5 +1,5 @@
 import type { JournalEntry, Marketplace } from '../../../lib/index.js'
-import type { SkipReason, Verdict } from './invariants.js'
+import type { SkipReason, Verdict } from '../world/promises.js'
 
 type Ending = 'returned' | 'dead' | 'nobody handles it'
 
@@ -120,18 +120,17 @@ export function createLedger(verdict: Verdict) {
       withoutChange.add(business_uid)
     }
     const words = `${kind} ${name} ${id.slice(0, 8)}`
-    const word: string = status
-    if (word === 'unhandled') endings.set(id, 'nobody handles it')
-    if (word === 'done' && endings.get(id) !== 'returned') {
+    if (status === 'unhandled') endings.set(id, 'nobody handles it')
+    if (status === 'done' && endings.get(id) !== 'returned') {
       verdict.fail('ended', `${words} is done, and no handler returned`)
       endings.set(id, 'returned')
     }
     // With tries, it did not only wait for a handler.
-    if (word === 'dead' && attempts > 0 && !called.has(id)) {
+    if (status === 'dead' && attempts > 0 && !called.has(id)) {
       verdict.fail('ended', `${words} is dead after ${attempts} tries, and no handler was called: ${error}`)
       called.add(id)
     }
-    if (word === 'dead' && !endings.has(id)) {
+    if (status === 'dead' && !endings.has(id)) {
       if (isDeathUntold) verdict.skipped('ended', 'a kill may have prevented the report of its end')
       else verdict.fail('ended', `${words} is dead, and onHandlerError was not called`)
       endings.set(id, 'dead')

@@ -1,16 +1,18 @@
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { createMarketplace } from '../../../lib/index.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
-import { createRandom } from '../simulation/random.js'
-import { type App, createApp, type Sabotage } from './app.js'
+import { ADDRESSES, CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
+import { type Broken, createVerdict, type Promised, type Tally } from '../world/promises.js'
+import { createRandom, drawingFrom } from '../world/random.js'
+import type { Sabotage } from '../world/sabotage.js'
+import { type App, createApp } from './app.js'
 import { CLOSELY_MS, checkBudget } from './budget.js'
 import { createBuyers } from './buyers.js'
 import { createDeliveries } from './deliveries.js'
 import { createDisk, isAtWork } from './disk.js'
-import { DAY, HOUR, MINUTE, SECOND } from './durations.js'
 import { FAULT_NAMES, FAULTS, type FaultClass, type FaultName } from './faults.js'
-import { type Broken, createVerdict, type Invariant, type Tally } from './invariants.js'
 import { createLedger } from './ledger.js'
-import { loadEverything } from './package-under-test.js'
-import { createFailingPlatform } from './platform.js'
+import { createPlatformOfMonths } from './platform.js'
 import { createProbes } from './probes.js'
 
 /** The longest jump of the clock when no work is under way. */
@@ -21,7 +23,7 @@ const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
 /** At the end, so that also the customers of the last visit are settled when the budget is checked. */
 const QUIET_MS = 1.5 * DAY
 /** Any world checks these, whatever its faults. */
-const EXPECTED: readonly Invariant[] = ['in', 'healed', 'open', 'ended', 'apart', 'budget']
+const EXPECTED: readonly Promised[] = ['in', 'healed', 'open', 'ended', 'apart', 'budget']
 
 export interface WorldResult {
   seed: number
@@ -54,7 +56,7 @@ export function createWorld(
   const time = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
   const trace: string[] = []
   const verdict = createVerdict(() => `day ${(time.passed() / DAY).toFixed(2)}`)
-  const platform = createFailingPlatform({
+  const platform = createPlatformOfMonths({
     time,
     random: random.fork(),
     manners: {
@@ -71,7 +73,7 @@ export function createWorld(
   const disk = createDisk({ isSmall: isDiskSmall })
   const app: App = createApp({ time, disk, random: random.fork(), platform, ledger, sabotage })
   const deliveries = createDeliveries({ time, app, random: random.fork() })
-  const buyers = createBuyers({ time, platform, deliveries, random: random.fork() })
+  const buyers = createBuyers({ time, platform, deliverer: deliveries, random: random.fork() })
   const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger })
   return {
     ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger },
@@ -134,16 +136,14 @@ export async function liveThrough(
 /** Runs `body` in the world, closes the app and the verdict, and releases everything. */
 export async function live(
   world: World,
-  names: { seed: number; faults: readonly FaultName[]; command: string; expected: readonly Invariant[] },
+  names: { seed: number; faults: readonly FaultName[]; command: string; expected: readonly Promised[] },
   body: () => Promise<void>,
 ): Promise<WorldResult> {
   const { seed, faults, command, expected } = names
   const { time, app, verdict, platform, ledger, disk, trace } = world
   await loadEverything()
-  const real = { random: Math.random, emitWarning: process.emitWarning }
   // In one moment the package draws in the order of its real work, which no seed decides. So one moment has one number.
-  Math.random = () => world.fork.of(String(time.passed())).next()
-  process.emitWarning = () => {}
+  const stopDrawing = drawingFrom(() => world.fork.of(String(time.passed())).next())
   try {
     await body()
     await app.close()
@@ -155,8 +155,7 @@ export async function live(
     if (app.isUp()) app.kill()
     await app.bury()
     disk.remove()
-    Math.random = real.random
-    process.emitWarning = real.emitWarning
+    stopDrawing()
   }
   const [days, calls, handled] = [time.passed() / DAY, platform.calls.length, ledger.calls()]
   const { broken, tally } = verdict
@@ -166,4 +165,21 @@ export async function live(
 /** The command that repeats this world. */
 export function repeat(seed: number, faults: readonly FaultName[]): string {
   return `npm run simulate -- --months --seed ${seed} --faults ${faults.join()}`
+}
+
+let loading: Promise<void> | undefined
+
+/** Loads the parts of the package that load when the first store opens. The time of a world does not wait for that. */
+function loadEverything(): Promise<void> {
+  loading ??= (async () => {
+    const marketplace = createMarketplace({
+      app: { ...CLIENT, purchasableUid: OUR_ITEM },
+      platform: ADDRESSES,
+      deliverySecrets: DELIVERY_SECRET,
+      store: 'sqlite::memory:',
+    })
+    await marketplace.start()
+    await marketplace.close()
+  })()
+  return loading
 }

@@ -1,6 +1,7 @@
 import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
 import { ENDPOINTS } from '../../../lib/testing/endpoints.js'
 import { type Trigger, transition } from '../../../lib/testing/transitions.js'
+import { OUR_ITEM } from '../settings.js'
 
 /** What may happen to a call of the platform instead of its ordinary reply. */
 export type CallFault =
@@ -39,6 +40,15 @@ const FIXED_REPLIES: Partial<Record<CallFault, Reply>> = {
   revoked: { status: 401, text: '{"error":"revoked"}' },
 }
 
+/** What happens to every call while the platform fails as a whole. */
+export const OUTAGES = {
+  '503': 'failing',
+  '429': { status: 429, text: '{}', retryAfter: '30' },
+  html: 'html',
+  hang: 'hang',
+  reset: 'network',
+} satisfies Record<string, CallFault | Reply>
+
 /** A call of the platform. `of` is the business of a token call, or the subscription of a read. */
 export interface Call {
   kind: 'token' | 'read'
@@ -76,17 +86,19 @@ export interface Shown {
 
 export interface Platform {
   fetch: typeof fetch
-  /** `fetch` for one process. `enter` resolves when its code may continue. */
-  fetchFor(process: { faultOf: FaultOf; enter(): Promise<void> | undefined }): typeof fetch
   subscriptions: ReadonlyMap<string, Subscription>
   of(business: string): Subscription[]
   state(uid: string): string | undefined
   /** The record as an event carries it, whatever reads show. */
   recordOf(subscription: Subscription): Record<string, unknown>
-  /** Writes any state. */
-  set(uid: string, business: string, state: string): Subscription
+  /** Writes any state. `item` is the app's own, unless a subscription begins with another. */
+  set(uid: string, business: string, state: string, item?: string): Subscription
   /** Makes a step of the transition table. Returns the event that it emits, or undefined if it emits none. */
   step(uid: string, business: string, trigger: Trigger, condition?: Condition): string | undefined
+  /** What reads of the subscription get instead of its record, until it changes. */
+  hide(uid: string, how: 'nothing' | '403' | null): void
+  /** Whether the business pays for the app, and the platform shows that. */
+  isPaying(business: string): boolean
   /** Writes the record of a subscription while the platform's own clock is wrong. */
   datedBack(uid: string, byMs: number): void
   /** Refuses tokens for the business for this long. */
@@ -106,12 +118,12 @@ const NOTHING: Reply = { status: 200, text: '{"data":{"subscriptions":[]}}' }
 
 /**
  * The platform behind `platform.fetch`, in the time of a virtual clock: its records by subscription, the token endpoint
- * and the read. The caller decides which calls fail, and how long they take. Beside the transition table it can do what
- * the interface document leaves open: move a subscription, date a record back, hide one.
+ * and the read. The caller decides which calls fail, and how long they take. Beside
+ * the transition table it can do what the interface document leaves open: move a subscription, date a record back, hide
+ * one.
  */
 export function createPlatform(options: {
   clock: { now(): number; sleep(ms: number): Promise<void> }
-  item: string
   /** Without it, any secret is right. */
   clientSecret?: string
   faultOf?: FaultOf
@@ -130,7 +142,7 @@ export function createPlatform(options: {
   onCall?(call: Call, fault: CallFault | Reply | undefined): void
   onShown?(shown: Shown): void
 }): Platform {
-  const { clock, item, clientSecret, hasTies = false, manners = {} } = options
+  const { clock, clientSecret, hasTies = false, manners = {} } = options
   const {
     faultOf = () => undefined,
     latencyMs = () => [0, 10],
@@ -140,6 +152,7 @@ export function createPlatform(options: {
   const { onCall = () => {}, onShown = () => {}, spell = (state) => state } = options
   const now = clock.now
   const subscriptions = new Map<string, Subscription>()
+  const hidden = new Map<string, 'nothing' | '403'>()
   const refused = new Map<string, { since: number; until: number }>()
   let tokens = 0
   let endedTokens = 0
@@ -192,7 +205,8 @@ export function createPlatform(options: {
       return { status: 401, text: '{"error":"expired"}' }
     if (isRefused(business)) return FIXED_REPLIES.revoked as Reply
     const subscription = subscriptions.get(uid)
-    if (!subscription || fault === 'empty') return NOTHING
+    if (hidden.get(uid) === '403') return FIXED_REPLIES.forbidden as Reply
+    if (!subscription || fault === 'empty' || hidden.has(uid)) return NOTHING
     if (subscription.business !== business) {
       const { movedAway = 'nothing' } = manners
       if (movedAway === '403') return FIXED_REPLIES.forbidden as Reply
@@ -209,12 +223,12 @@ export function createPlatform(options: {
     return { ...(fault === 'another record first' ? records(other, record) : records(record)), shown }
   }
 
-  async function answer(input: unknown, init: RequestInit = {}, decideFault = faultOf): Promise<Response> {
+  async function answer(input: unknown, init: RequestInit = {}): Promise<Response> {
     const url = new URL(String(input))
     const authorization = new Headers(init.headers).get('authorization') ?? ''
     const call = callOf(url, authorization)
     if (!call) return responseOf(manners.unknownAddress ?? { status: 404, text: '' })
-    const fault = decideFault(call)
+    const fault = faultOf(call)
     onCall(call, fault)
     if (fault === 'hang') {
       return new Promise((_resolve, reject) => {
@@ -229,30 +243,26 @@ export function createPlatform(options: {
     return responseOf(reply)
   }
 
-  function set(uid: string, business: string, given: string): Subscription {
+  function set(uid: string, business: string, given: string, item?: string): Subscription {
     const state = spell(given)
     const old = subscriptions.get(uid)
+    const ofItem = item ?? old?.item ?? OUR_ITEM
     const last = old?.versions.at(-1)
     const updatedAt = Math.max(now(), last ? last.updatedAt + (hasTies ? 0 : 1) : 0)
     const version = { state, updatedAt, visibleAt: Math.max(last?.visibleAt ?? 0, now() + lagMs()) }
     const versions = [...(old?.versions ?? []).slice(-MAX_VERSIONS), version]
-    const subscription = { uid, business, item, state, updatedAt, versions }
+    const subscription = { uid, business, item: ofItem, state, updatedAt, versions }
     subscriptions.set(uid, subscription)
+    hidden.delete(uid)
     return subscription
   }
 
+  const of = (business: string) => [...subscriptions.values()].filter((each) => each.business === business)
+
   return {
     fetch: ((input, init) => answer(input, init)) as typeof fetch,
-    fetchFor: (process) =>
-      (async (input, init) => {
-        try {
-          return await answer(input, init, process.faultOf)
-        } finally {
-          await process.enter()
-        }
-      }) as typeof fetch,
     subscriptions,
-    of: (business) => [...subscriptions.values()].filter((each) => each.business === business),
+    of,
     state: (uid) => subscriptions.get(uid)?.state,
     recordOf: (subscription) => recordOf(subscription, subscription),
     set,
@@ -262,6 +272,15 @@ export function createPlatform(options: {
       if (row && row.next !== current) set(uid, business, row.next)
       return row?.emits ?? undefined
     },
+    hide(uid, how) {
+      if (how) hidden.set(uid, how)
+      else hidden.delete(uid)
+    },
+    isPaying: (business) =>
+      !isRefused(business) &&
+      of(business).some(
+        ({ uid, item, state }) => state === 'purchased' && item === OUR_ITEM && !hidden.has(uid),
+      ),
     datedBack(uid, byMs) {
       const subscription = subscriptions.get(uid) as Subscription
       const updatedAt = subscription.updatedAt - byMs

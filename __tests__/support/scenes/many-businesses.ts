@@ -1,4 +1,4 @@
-import { DAY, HOUR, MINUTE } from '../../../lib/base/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { Marketplace, MarketplaceOptions, PurchaseChange } from '../../../lib/index.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
@@ -8,8 +8,7 @@ import { internals } from '../internals.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { type CallFault, createPlatform } from '../platform/platform.js'
 import { DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
-import { knock } from '../simulation/door.js'
-import { createCalls, createLife } from './life.js'
+import { createProcess, lent, type Process } from '../world/process.js'
 
 interface Fault {
   token?: CallFault
@@ -40,9 +39,8 @@ export async function createBusinesses(
   options: Partial<MarketplaceOptions> & { instances?: number } = {},
 ) {
   const { instances = 1, freshness, ...rest } = options
-  const underWay = createCalls()
   const clock = createVirtualClock({
-    ...{ isBusy: underWay.isBusy, dozeMs: 10 * MINUTE },
+    dozeMs: 10 * MINUTE,
     attentive: { part: 0, leastMs: MINUTE },
   })
   /** After something has happened, reactions are measured in seconds, and for hours in minutes. */
@@ -64,7 +62,6 @@ export async function createBusinesses(
 
   const platform = createPlatform({
     clock,
-    item: OUR_ITEM,
     latencyMs: () => [0, 0],
     lagMs: () => lagMs,
     faultOf({ kind, of, business }) {
@@ -83,11 +80,11 @@ export async function createBusinesses(
   }
 
   function begin() {
-    const life = createLife({
-      ...{ clock, database, calls: underWay, fetch: platform.fetch },
-      marketplace: {
+    const life = createProcess({
+      ...{ time: clock, store: lent(database), fetch: platform.fetch },
+      settings: {
         app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
-        deliverySecrets: DELIVERY_SECRET,
+        closeTimeoutMs: SECOND,
         freshness: { waitMs: 0, reconcileEveryMs: DAY, ...freshness },
         ...internals({ pollMs: MINUTE }),
         ...rest,
@@ -104,20 +101,15 @@ export async function createBusinesses(
     for (const life of lives) life.kill()
     await database.close()
   })
-  const first = () => (lives[0] as (typeof lives)[0]).marketplace
+  const first = () => (lives[0] as Process).marketplace
 
   async function deliver(body: unknown, secret = DELIVERY_SECRET) {
     lookClosely()
-    const status = new Promise<number>((resolve) => {
-      knock(
-        first().router as never,
-        { url: `/${secret}`, pieces: [JSON.stringify(body)], isCutOff: false },
-        (reply) => resolve(reply.status),
-      )
-    })
+    const reply = (lives[0] as Process).deliver([JSON.stringify(body)], { secret })
     await clock.rest()
-    if ((await status) !== (secret === DELIVERY_SECRET ? 200 : 404))
-      throw new Error(`the delivery was answered with ${await status}`)
+    const { status } = await reply
+    if (status !== (secret === DELIVERY_SECRET ? 200 : 404))
+      throw new Error(`the delivery was answered with ${status}`)
   }
 
   /** Runs a call to its end in virtual time. */
@@ -198,7 +190,7 @@ export async function createBusinesses(
       return numbers.filter((_, i) => !answers[i])
     },
     async health(instance = 0): Promise<string[]> {
-      const { marketplace } = lives[instance] as (typeof lives)[0]
+      const { marketplace } = lives[instance] as Process
       const { status, problems } = await ask(marketplace.health())
       return [status, ...problems.map(({ message }) => message)]
     },

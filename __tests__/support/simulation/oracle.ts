@@ -1,5 +1,4 @@
 import { canonicalState } from '../../../lib/entitlement/purchase-state.js'
-import type { PurchaseChange } from '../../../lib/index.js'
 import type {
   LaneClaim,
   LaneFinish,
@@ -9,31 +8,14 @@ import type {
   ReadFinish,
   Store,
 } from '../../../lib/store/port/store.js'
-import type { Shown } from '../platform/platform.js'
-import type { Database } from './database.js'
-import type { RandomPlatform } from './platform.js'
-import type { Process } from './process.js'
-
-/** The promises that every run is checked for; a failed run names one of them. */
-export type Promised =
-  | 'acknowledged is stored'
-  | 'store equals platform'
-  | 'only records that the platform showed'
-  | 'updated_at never goes back'
-  | 'changes reach every handler'
-  | 'entitled only while the platform shows it'
-  | 'answers follow the store'
-  | 'one handler at once'
-  | 'changes in order'
-
-export class BrokenPromise extends Error {
-  readonly promised: Promised
-
-  constructor(promised: Promised, message: string) {
-    super(`${promised}: ${message}`)
-    this.promised = promised
-  }
-}
+import type { VirtualClock } from '../machine/virtual-clock.js'
+import type { Platform, Shown } from '../platform/platform.js'
+import { OUR_ITEM } from '../settings.js'
+import type { Database } from '../world/database.js'
+import type { DoorReply } from '../world/door.js'
+import { checkAcknowledged, checkChanges } from '../world/journal.js'
+import type { Process } from '../world/process.js'
+import type { Verdict } from '../world/promises.js'
 
 /** How old the state of the store behind an answer may be: the cache's 5 s, two slow calls, and the wait for a read. */
 const ANSWER_WINDOW_MS = 11_000
@@ -53,14 +35,17 @@ interface Lease {
 
 /** Watches a run from outside: writes to the database, calls of handlers, and answers. */
 export function createOracle(options: {
-  now(): number
-  item: string
+  time: VirtualClock
+  verdict: Verdict
+  platform: Pick<Platform, 'state' | 'of' | 'isRefused' | 'refusedSince'>
+  database: Database
   handlers: number
   maxStaleMs: number
   leaseMs: number
 }) {
-  const { now, item, handlers, maxStaleMs, leaseMs } = options
-  const failures: BrokenPromise[] = []
+  const { verdict, platform, database, handlers, maxStaleMs, leaseMs } = options
+  const { now } = options.time
+  const { fail } = verdict
   const shown = new Map<string, Shown[]>()
   const newest = new Map<string, number>()
   const leases = new Map<string, Lease>()
@@ -72,16 +57,14 @@ export function createOracle(options: {
   /** The lease under which the last try of a change failed. */
   const deadUnder = new Map<string, string>()
   const returned = new Map<string, Set<number>>()
-  const acknowledged = new Map<string, string[]>()
+  const acknowledged = new Set<string>()
+  const announced = new Set<string>()
   /** The latest install event by its own time, that time, and when the app got it. */
   const installs = new Map<string, { installed: boolean; at: number; cameAt: number }>()
   const knownAt = new Map<string, number>()
   const granted = new Map<string, Map<string, number>>()
+  const openedAt = new Map<Process, number>()
   const history = new Map<string, { at: number; grants: boolean; freshest: number }[]>()
-
-  function fail(promised: Promised, message: string) {
-    failures.push(new BrokenPromise(promised, `${message} (at ${(now() - Date.UTC(2030, 0, 1)) / 1000} s)`))
-  }
 
   function onFinishRead(claim: ReadClaim, { found, changes: made = [] }: ReadFinish) {
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
@@ -90,21 +73,17 @@ export function createOracle(options: {
       const wasShown = shown
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
-      if (!wasShown)
-        fail(
-          'only records that the platform showed',
-          `${uid} is stored as ${purchase_state} of ${updated_at}`,
-        )
+      if (!wasShown) fail('shown', `${uid} is stored as ${purchase_state} of ${updated_at}`)
       const time = Date.parse(String(updated_at))
       if (time < (newest.get(uid) ?? 0)) {
         const before = new Date(newest.get(uid) ?? 0).toISOString()
-        fail('updated_at never goes back', `${uid} went from ${before} to ${updated_at}`)
+        fail('onward', `${uid} went from ${before} to ${updated_at}`)
       }
       newest.set(uid, Math.max(time, newest.get(uid) ?? 0))
     }
     if (found) {
       const grants =
-        found.gone === null && found.record?.purchasable_uid === item && found.state === 'purchased'
+        found.gone === null && found.record?.purchasable_uid === OUR_ITEM && found.state === 'purchased'
       const ofBusiness = granted.get(business) ?? new Map<string, number>()
       granted.set(business, ofBusiness)
       // The confirmation came between the platform's answer and the finish of the read.
@@ -134,8 +113,6 @@ export function createOracle(options: {
   }
 
   return {
-    failures,
-
     onShown(each: Shown) {
       const list = shown.get(each.uid) ?? []
       list.push(each)
@@ -144,6 +121,7 @@ export function createOracle(options: {
 
     /** Notes a call that the database made for `process`. */
     onCommit(process: Process, method: keyof Store, args: readonly unknown[], result: unknown) {
+      if (method === 'open') openedAt.set(process, now())
       if (method === 'finishRead' && result === true)
         onFinishRead(args[0] as ReadClaim, args[1] as ReadFinish)
       if (method === 'finishLanes')
@@ -174,8 +152,16 @@ export function createOracle(options: {
       }
     },
 
-    onAcknowledged(ids: readonly string[], uids: readonly string[]) {
-      for (const id of ids) acknowledged.set(id, [...uids])
+    /** The reply to a delivery, in time or not. */
+    onReply({ status, text }: DoorReply) {
+      if (status !== 200) return
+      const { id, ids = [id] } = JSON.parse(text) as { id: string; ids?: string[] }
+      for (const each of ids) acknowledged.add(each)
+    },
+
+    /** An acknowledged delivery has made these subscriptions known. */
+    onAnnounced(uids: readonly string[]) {
+      for (const uid of uids) announced.add(uid)
     },
 
     /** Notes that a handler begins. Returns a function for its end, whose argument is whether it returned. */
@@ -204,10 +190,7 @@ export function createOracle(options: {
         const hasLost = (each: Active) =>
           (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
         if (hasLost(other) || hasLost(mine)) continue
-        fail(
-          'one handler at once',
-          `${key}: ${id} in ${process.name}, ${other.entry} in ${other.process.name}`,
-        )
+        fail('apart', `${key}: ${id} in ${process.name}, ${other.entry} in ${other.process.name}`)
       }
       others.add(mine)
       const change = changes.get(id)
@@ -219,8 +202,7 @@ export function createOracle(options: {
           deadUnder.get(each) === lease?.token ||
           ((returned.get(each)?.size ?? 0) >= handlers && returnedUnder.get(each) === lease?.token)
         const open = earlier.filter((each) => changes.get(each)?.ended === 'no' && !(lease && hasEnded(each)))
-        if (open.length > 0)
-          fail('changes in order', `${change.uid}: the change ${change.order} came too early`)
+        if (open.length > 0) fail('order', `${change.uid}: the change ${change.order} came too early`)
       }
       return (hasReturned) => {
         others.delete(mine)
@@ -235,7 +217,7 @@ export function createOracle(options: {
     onAnswer(process: Process, business: string, entitled: boolean) {
       const everything = [...shown.values()]
         .flat()
-        .filter((each) => each.business === business && each.item === item)
+        .filter((each) => each.business === business && each.item === OUR_ITEM)
       const lastPurchased = Math.max(
         0,
         ...everything.filter(({ state }) => state === 'purchased').map(({ at }) => at),
@@ -245,10 +227,7 @@ export function createOracle(options: {
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
-        fail(
-          'entitled only while the platform shows it',
-          `${business} has access; the platform showed it ${ago}`,
-        )
+        fail('entitled', `${business} has access; the platform showed it ${ago}`)
       }
       const since = now() - ANSWER_WINDOW_MS
       if (process.troubledUntil() >= since - 10_000) return
@@ -259,42 +238,38 @@ export function createOracle(options: {
       )
       const window = list.slice(from)
       if (entitled && !window.some(({ grants }) => grants)) {
-        fail(
-          'answers follow the store',
-          `${business} has access by ${process.name}, but the store has not shown it lately`,
-        )
+        fail('follow', `${business} has access by ${process.name}, but the store has not shown it lately`)
       }
       const isSure =
         window.length > 0 &&
         (window[0]?.at ?? now()) <= since &&
         window.every(({ grants, freshest }) => grants && now() - freshest < maxStaleMs - 10_000)
-      if (!entitled && isSure) {
-        fail(
-          'answers follow the store',
-          `${business} is denied by ${process.name}, but the store has purchased`,
-        )
+      // A question that comes while a process opens its store is answered at once, with `store_unavailable`.
+      const wasOpen = (openedAt.get(process) ?? Number.POSITIVE_INFINITY) <= since
+      if (!entitled && isSure && wasOpen) {
+        fail('follow', `${business} is denied by ${process.name}, but the store has purchased`)
       }
     },
 
     /** The first difference from the intended end state; undefined if there is none. */
-    async unfinished(database: Database, platform: RandomPlatform): Promise<string | undefined> {
+    async unfinished(): Promise<string | undefined> {
       const rows = await database.subscriptions()
-      const refused = new Set(rows.map((row) => row.business).filter((uid) => platform.isRefused(uid)))
-      for (const row of rows) {
-        const truth = canonicalState(platform.state(row.uid) ?? 'none')
-        const isUnknown = truth === 'none' || !platform.uidsOf(row.business).includes(row.uid)
-        const words = `${row.uid} is ${row.state} (${row.gone ?? row.failure ?? 'well'}), on the platform ${truth}`
+      const refused = new Set(rows.map((row) => row.business_uid).filter(platform.isRefused))
+      for (const { subscription_uid: uid, business_uid: business, ...row } of rows) {
+        const truth = canonicalState(platform.state(uid) ?? 'none')
+        const isUnknown = !platform.of(business).some((each) => each.uid === uid)
+        const words = `${uid} is ${row.state} (${row.gone ?? row.failure ?? 'well'}), on the platform ${truth}`
         if (isUnknown) {
           if (row.state !== null) return words
-        } else if (platform.isRefused(row.business)) {
+        } else if (platform.isRefused(business)) {
           // The ends of three businesses and more are held back like an outage, if they are most.
           if (refused.size >= 3) continue
           // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
-          const word = installs.get(row.business)
+          const word = installs.get(business)
           const isTold =
             word?.installed === false &&
-            word.at >= (platform.refusedSince(row.business) ?? 0) &&
-            word.cameAt > (knownAt.get(row.uid) ?? Number.POSITIVE_INFINITY)
+            word.at >= (platform.refusedSince(business) ?? 0) &&
+            word.cameAt > (knownAt.get(uid) ?? Number.POSITIVE_INFINITY)
           if (row.state !== truth && row.state !== null && isTold) return words
         } else if (
           row.state !== truth &&
@@ -306,48 +281,26 @@ export function createOracle(options: {
       return pending && `${pending.kind} of ${pending.key} waits for its handlers (${pending.error})`
     },
 
-    async checkEnd(database: Database) {
+    async checkEnd() {
       const journal = await database.journal()
-      const rows = new Map((await database.subscriptions()).map((row) => [row.uid, row]))
+      const rows = new Map((await database.subscriptions()).map((row) => [row.subscription_uid, row]))
       const kept = new Map(journal.map((entry) => [entry.id, entry]))
-      for (const [id, uids] of acknowledged) {
-        if (!kept.has(id))
-          fail('acknowledged is stored', 'a delivery was answered 200 and is not in the journal')
-        for (const uid of uids) {
-          if (!rows.has(uid)) fail('acknowledged is stored', `${uid} was announced, but is not known`)
-        }
+      checkAcknowledged(acknowledged, journal, verdict)
+      for (const uid of announced) {
+        if (!rows.has(uid)) fail('stored', `${uid} was announced, but is not known`)
       }
       for (const { id, uid, order } of changes.values()) {
         const by = returned.get(id)?.size ?? 0
         const isDead = kept.get(id)?.status === 'dead'
         if (by < handlers && !isDead) {
-          fail('changes reach every handler', `change ${order} of ${uid} reached ${by} of ${handlers}`)
+          fail('handled', `change ${order} of ${uid} reached ${by} of ${handlers}`)
         }
       }
-      const states = new Map<string, string | null>()
-      for (const { kind, payload } of journal) {
-        if (kind !== 'change') continue
-        const { subscription_uid: uid, from, to } = JSON.parse(payload) as PurchaseChange
-        if (from !== (states.get(uid) ?? null)) {
-          fail(
-            'changes in order',
-            `${uid} continues from ${from}, but was left at ${states.get(uid) ?? null}`,
-          )
-        }
-        states.set(uid, to)
-      }
+      const stored = checkChanges(journal, verdict)
       for (const [uid, { state }] of rows) {
-        if (state !== (states.get(uid) ?? null)) {
-          fail(
-            'changes reach every handler',
-            `${uid} is ${state}, but its changes end at ${states.get(uid) ?? null}`,
-          )
-        }
+        const last = stored.get(uid)?.state ?? null
+        if (state !== last) fail('handled', `${uid} is ${state}, but its changes end at ${last}`)
       }
     },
-
-    giveUp: (what: string) => fail('store equals platform', what),
   }
 }
-
-export type Oracle = ReturnType<typeof createOracle>

@@ -1,6 +1,6 @@
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { type CallFault, createPlatform, type FaultOf, type Shown } from '../platform/platform.js'
-import type { Random } from './random.js'
+import type { Random } from '../world/random.js'
 
 /** The faults of a call, with their weights. */
 const TOKEN_FAULTS = {
@@ -45,12 +45,10 @@ export function createRandomPlatform(options: {
   time: VirtualClock
   random: Random
   profile: PlatformProfile
-  item: string
   onShown(shown: Shown): void
-  onCall(): void
   trace(line: () => string): void
 }) {
-  const { time, random, profile, item, onShown, onCall, trace } = options
+  const { time, random, profile, onShown, trace } = options
   let isWell = false
   const latency = () => (isWell ? 5 : random.pick(profile.latenciesMs))
 
@@ -64,44 +62,20 @@ export function createRandomPlatform(options: {
   }
 
   const platform = createPlatform({
-    clock: time,
-    item,
-    hasTies: profile.ties,
+    ...{ clock: time, faultOf, onShown, hasTies: profile.ties },
     latencyMs: () => [latency(), latency()],
     lagMs: () => (isWell ? 0 : random.pick(profile.lagsMs)),
     spell: (state) => (state === 'canceled' && random.chance(0.5) ? 'cancelled' : state),
     fields: () => ({ purchase_price: 5 }),
-    onShown,
-    onCall({ kind, of }, fault) {
-      onCall()
-      trace(() => `call ${kind} ${of} ${fault ?? ''}`)
-    },
+    onCall: ({ kind, of }, fault) => trace(() => `call ${kind} ${of} ${fault ?? ''}`),
   })
-  const { of, step, refuse } = platform
 
   return {
     ...platform,
-    fetchFor: (process: { isCutOff(): boolean; enter(): Promise<void> | undefined }) =>
-      platform.fetchFor({
-        enter: process.enter,
-        faultOf: (call) => (process.isCutOff() ? random.pick(['network', 'hang'] as const) : faultOf(call)),
-      }),
-    step(...[uid, ...how]: Parameters<typeof step>) {
-      const before = platform.subscriptions.get(uid)
-      const emits = step(uid, ...how)
-      if (platform.subscriptions.get(uid) !== before) trace(() => `platform ${uid} is ${platform.state(uid)}`)
-      return emits
-    },
-    uidsOf: (business: string) => of(business).map(({ uid }) => uid),
-    /** The business uninstalls the app. Its subscriptions are cancelled, and it gets no token any more. */
-    uninstall(business: string) {
-      for (const { uid } of of(business)) step(uid, business, 'User cancels the app subscription')
-      refuse(business)
-      trace(() => `platform ${business} uninstalled`)
-    },
-    install(business: string) {
-      refuse(business, 0)
-      trace(() => `platform ${business} installed`)
+    set(...[uid, ...how]: Parameters<typeof platform.set>) {
+      const subscription = platform.set(uid, ...how)
+      trace(() => `platform ${uid} is ${subscription.state}`)
+      return subscription
     },
     /** Ends all faults. A record that a lag hides becomes visible at its time. */
     heal() {
@@ -109,5 +83,3 @@ export function createRandomPlatform(options: {
     },
   }
 }
-
-export type RandomPlatform = ReturnType<typeof createRandomPlatform>

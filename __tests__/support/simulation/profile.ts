@@ -1,10 +1,13 @@
+import { DAY, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import type { Random } from '../world/random.js'
 import type { PlatformProfile } from './platform.js'
-import type { StoreProfile } from './process.js'
-import type { Random } from './random.js'
 
-const SECOND = 1_000
-const MINUTE = 60 * SECOND
-const DAY = 24 * 60 * MINUTE
+/** How a process reaches the database. */
+interface StoreProfile {
+  latenciesMs: readonly number[]
+  /** When a process gets the notifications of other processes' commits. */
+  hints: 'at once' | 'late' | 'never'
+}
 
 /** The kind of world that a seed makes: its size, its pace, and its faults. */
 export function profileOf(random: Random) {

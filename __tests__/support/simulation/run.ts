@@ -1,82 +1,62 @@
+import { HOUR, SECOND } from '../../../lib/base/clock.js'
 import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
-import type { LaneClaim, Store } from '../../../lib/store/port/store.js'
+import type { Hint } from '../../../lib/store/port/store.js'
 import { internals } from '../internals.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
-import { nextAct, PAID_AT_ONCE, standingOf } from '../platform/businesses.js'
-import type { Subscription } from '../platform/platform.js'
-import { DELIVERY_SECRET } from '../settings.js'
-import type { Database } from './database.js'
-import { type BrokenPromise, createOracle } from './oracle.js'
+import { CLIENT, OUR_ITEM } from '../settings.js'
+import { createCommerce } from '../world/commerce.js'
+import type { Database } from '../world/database.js'
+import { createDeliverer, type Network } from '../world/deliverer.js'
+import { createProcess, type Process } from '../world/process.js'
+import { type Broken, createVerdict, type Tally } from '../world/promises.js'
+import { createRandom, drawingFrom } from '../world/random.js'
+import type { Sabotage } from '../world/sabotage.js'
+import { createOracle } from './oracle.js'
 import { createRandomPlatform } from './platform.js'
-import { createProcess, type Process } from './process.js'
 import { type Profile, profileOf } from './profile.js'
-import { createRandom } from './random.js'
+import { createTrace } from './trace.js'
 
-const ITEM = 'item-ours'
 /** After the last fault, all promises must hold within this time. Only an older record may stay for an hour. */
-const PATIENCE_MS = 3 * 60 * 60_000
+const PATIENCE_MS = 3 * HOUR
 const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
 export interface RunResult {
   seed: number
-  failures: readonly BrokenPromise[]
+  broken: readonly Broken[]
+  /** The command that repeats this world. */
+  command: string
+  tally: Tally
   /** All events in order; equal for two runs of one seed. */
   trace: readonly string[]
   profile: Profile
-  /** How long after the last fault every promise held, in virtual time. */
-  healedMs: number
-  counts: {
-    commits: number
-    calls: number
-    handled: number
-    answers: number
-    deliveries: number
-    processes: number
-  }
 }
-
-/** A defect in the store of a process, which the run must detect. */
-export type Break = (store: Store) => Partial<Store>
 
 /** One run of the whole system. It depends only on its seed. */
 export async function simulate(
   seed: number,
   database: Database,
-  options: { broken?: Break; tilt?: Partial<Profile>; patienceMs?: number } = {},
+  options: { sabotage?: Sabotage; tilt?: Partial<Profile>; patienceMs?: number } = {},
 ): Promise<RunResult> {
-  const { broken, tilt, patienceMs = PATIENCE_MS } = options
+  const { sabotage, tilt, patienceMs = PATIENCE_MS } = options
   const random = createRandom(seed)
   const profile = { ...profileOf(random), ...tilt }
   const { durationMs, isLossy, leaseMs, maxStaleMs } = profile
-  let underWay = 0
   // All work of the package is microtasks here, but a group commit begins in the next turn of the event loop.
-  const time = createVirtualClock({ isBusy: () => underWay > 0, quietTurns: 1 })
-  const counts = { commits: 0, calls: 0, handled: 0, answers: 0, deliveries: 0, processes: 0 }
-  const lines: string[] = []
+  const time = createVirtualClock({ quietTurns: 1 })
+  let processes = 0
+  const { lines, trace, wordsFor } = createTrace(time)
   let isWell = false
-
-  function trace(line: () => string) {
-    lines.push(`${time.passed()} ${line()}`)
-  }
-
-  // Identifiers are partly random. Their order of appearance is the same in every run of the seed.
-  const ordinals = new Map<string, number>()
-  const ordinal = (id: string) => {
-    if (!ordinals.has(id)) ordinals.set(id, ordinals.size)
-    return `#${ordinals.get(id)}`
-  }
 
   const fate = random.fork()
   // The number is bounded, because a change causes reads, and reads cause changes.
   let races = 10
   /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
-  const oracle = createOracle({ now: time.now, item: ITEM, handlers: profile.handlers, maxStaleMs, leaseMs })
+  const verdict = createVerdict(() => `at ${time.passed() / SECOND} s`)
   const platform = createRandomPlatform({
     time,
     random: random.fork(),
     profile: profile.platform,
-    item: ITEM,
     onShown(shown) {
       oracle.onShown(shown)
       if (isWell || races === 0) return
@@ -90,55 +70,55 @@ export async function simulate(
       // A reader most easily loses a change that happens while an answer is under way.
       if (isOvertaken || fate.chance(profile.races)) {
         races--
-        time.after(fate.pick([0, 5, 100]), () => change(shown.business, shown.uid))
+        time.after(fate.pick([0, 5, 100]), () => customers.pay(shown.business, shown.uid))
       }
     },
-    onCall: () => void counts.calls++,
     trace,
+  })
+  const oracle = createOracle({
+    ...{ time, verdict, platform, database, handlers: profile.handlers, maxStaleMs, leaseMs },
   })
 
   // ---- processes
 
   const slots: (Process | undefined)[] = Array(profile.instances).fill(undefined)
-  const all: Process[] = []
   const handlerRandom = random.fork()
   const processRandom = random.fork()
 
+  const { latenciesMs, hints } = profile.store
+  /** What each process hears of the commits of others. */
+  const ears = new Map<Process, (hint: Hint) => void>()
+
+  function announce(from: Process, hint: Hint) {
+    for (const [other, hear] of ears) {
+      if (other === from || hints === 'never') continue
+      time.after(hints === 'late' ? 500 : 1, () => other.isCutFromStore() || hear(hint))
+    }
+  }
+
   function start(slot: number) {
-    const name = `p${counts.processes++}`
+    const name = `p${processes++}`
+    const own = processRandom.fork()
+    let watched = (_hint: Hint) => {}
     const process: Process = createProcess({
-      name,
-      time,
-      random: processRandom.fork(),
-      profile: profile.store,
+      ...{ name, time, random: own, sabotage, fetch: platform.fetch },
+      latencyMs: () => (isWell ? 0 : own.pick(latenciesMs)),
       skewMs: processRandom.between(-profile.skewMs, profile.skewMs),
-      storeFor(wire) {
-        const store = database.storeFor(wire)
-        return broken ? { ...store, ...broken(store) } : store
-      },
-      async follow(work) {
-        underWay++
-        try {
-          return await work
-        } finally {
-          underWay--
-        }
-      },
-      fetchFor: platform.fetchFor,
+      store: database.storeFor({
+        announce: (hint) => announce(process, hint),
+        watch(onHint) {
+          watched = onHint
+        },
+      }),
       settings: {
-        app: { clientId: 'client', clientSecret: 'secret', purchasableUid: ITEM, codeName: 'ours' },
-        platform: { baseUrl: 'https://platform.test', authUrl: 'https://auth.test' },
+        app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
         reads: { concurrency: profile.concurrency },
-        ...internals({ pollMs: profile.pollMs, leaseMs, callTimeoutMs: 5_000 }),
-        deliverySecrets: DELIVERY_SECRET,
+        ...internals({ pollMs: profile.pollMs, leaseMs, callTimeoutMs: 5 * SECOND }),
         freshness: { waitMs: profile.waitMs, reconcileEveryMs: profile.reconcileEveryMs, maxStaleMs },
-        handlers: { timeoutMs: 5_000, retryDelaysMs: RETRY_DELAYS_MS },
-        closeTimeoutMs: 1_000,
+        handlers: { timeoutMs: 5 * SECOND, retryDelaysMs: RETRY_DELAYS_MS },
+        closeTimeoutMs: SECOND,
       },
-      secret: DELIVERY_SECRET,
-      isWell: () => isWell,
       onCommit(method, args, result) {
-        counts.commits++
         const words = wordsFor(method, args, result)
         if (words !== '') trace(() => `${name} ${method} ${words}`)
         if (method === 'claimReads') for (const { id } of result as { id: string }[]) readers.set(id, process)
@@ -148,10 +128,8 @@ export async function simulate(
         }
         oracle.onCommit(process, method, args, result)
       },
-      announce(hint) {
-        for (const other of all) if (other !== process) other.receive(hint)
-      },
     })
+    ears.set(process, (hint) => watched(hint))
     for (let handler = 0; handler < profile.handlers; handler++) {
       process.marketplace.onPurchaseChange((change, context) => handle(process, handler, change, context))
     }
@@ -159,7 +137,6 @@ export async function simulate(
       process.marketplace.onAny((event, context) => handleEvent(process, event as AnyEvent, context.signal))
     }
     slots[slot] = process
-    all.push(process)
     trace(() => `${name} starts in ${slot}`)
   }
 
@@ -169,7 +146,6 @@ export async function simulate(
     change: PurchaseChange,
     { signal, attempt }: { signal: AbortSignal; attempt: number },
   ) {
-    counts.handled++
     const key = `changes:${change.business_uid}`
     trace(
       () =>
@@ -201,150 +177,66 @@ export async function simulate(
     if (what.startsWith('throws')) throw new Error('the handler fails now and then')
   }
 
-  // ---- deliveries
+  // ---- businesses and their deliveries
 
   const network = random.fork()
-  let held: Envelope[] = []
-  let unsettled = 0
-
-  function send(envelope: Envelope) {
-    if (isLossy && !isWell && network.chance(0.15)) return trace(() => 'a delivery is lost')
-    if (!isWell && network.chance(0.2)) {
-      held.push(envelope)
-      return
-    }
-    const envelopes = [...held, envelope]
-    held = []
-    const copies = !isWell && network.chance(0.2) ? 2 : 1
-    for (let copy = 0; copy < copies; copy++) {
-      unsettled++
-      time.after(isWell ? 0 : network.pick([0, 0, 5, 100, 3_000, 20_000]), () => attempt(envelopes))
-    }
+  const weather: Network = {
+    lost: isLossy ? 0.15 : 0,
+    held: 0.2,
+    doubled: 0.2,
+    copies: 2,
+    delayMs: () => (isWell ? 0 : network.pick([0, 0, 5, 100, 3_000, 20_000])),
+    againMs: () =>
+      isLossy && network.chance(0.5) ? undefined : isWell ? SECOND : network.pick([500, 5_000, 20_000]),
   }
-
-  function attempt(envelopes: readonly Envelope[]) {
-    counts.deliveries++
-    let isSettled = false
-    const settle = (status: number) => {
-      if (isSettled) return
-      isSettled = true
-      trace(() => `delivery of ${envelopes.map((each) => each.uid).join()}: ${status}`)
-      if (status !== 200 && (!isLossy || network.chance(0.5))) {
-        time.after(isWell ? 1_000 : network.pick([500, 5_000, 20_000]), () => attempt(envelopes))
-      } else unsettled--
-    }
-    const process = network.pick(slots)
-    if (!process || process.isDead()) return settle(0)
-    time.after(15_000, () => settle(0))
-    const bodies = envelopes.map((each) => each.body)
-    const text = JSON.stringify(bodies.length === 1 ? bodies[0] : bodies)
-    const half = network.between(1, text.length - 1)
-    const isCutOff = !isWell && network.chance(0.03)
-    process.deliver([text.slice(0, half), text.slice(half)], isCutOff, ({ status, text: reply }) => {
-      if (status === 200) {
-        const { id, ids = [id] } = JSON.parse(reply) as { id: string; ids?: string[] }
-        const uids = envelopes.flatMap(({ uid, announces }) => (announces ? [uid] : []))
-        oracle.onAcknowledged(ids, uids)
-      }
-      settle(status)
-    })
-    if (isCutOff) settle(0)
-  }
+  const deliverer = createDeliverer({
+    ...{ time, random: network, network: weather },
+    async reach(body) {
+      const process = network.pick(slots)
+      if (!process || process.isDead()) return { status: 0, text: '' }
+      const half = network.between(1, body.length - 1)
+      const isCutOff = !isWell && network.chance(0.03)
+      const reply = await process.deliver([body.slice(0, half), body.slice(half)], {
+        isCutOff,
+        onReply: oracle.onReply,
+      })
+      trace(() => `delivery of ${body.length} bytes: ${reply.status}`)
+      return reply
+    },
+    onTaken: (deliveries) => oracle.onAnnounced(deliveries.flatMap(({ uid }) => uid ?? [])),
+  })
+  const businesses = Array.from({ length: profile.businesses }, (_, i) => `b${i}`)
+  const customers = createCommerce({
+    ...{ platform, deliverer, random: fate, weights: WEIGHTS, withRecord: 0.3 },
+    // Businesses gather subscriptions, of all states.
+    choose: (own) => (own.length === 0 || fate.chance(0.1) ? undefined : fate.pick(own)),
+  })
 
   // ---- the events of a run
 
-  let purchases = 0
-
-  const businesses = Array.from({ length: profile.businesses }, (_, i) => `b${i}`)
-
-  function emit(uid: string, businessUid: string, emits: string | null | undefined) {
-    if (!emits) return
-    const isFirst = emits.endsWith('create')
-    const event_type = isFirst ? 'created' : 'update'
-    const notice = { subscription_uid: uid, business_id: businessUid, purchasable_uid: ITEM }
-    const data =
-      isFirst && fate.chance(0.3)
-        ? platform.recordOf(platform.subscriptions.get(uid) as Subscription)
-        : notice
-    send({ uid, announces: true, body: { entity_name: 'purchasable_subscription', event_type, data } })
-  }
-
-  const payments = {
-    buys(businessUid: string) {
-      const uid = `${businessUid}-s${purchases++}`
-      const condition = fate.chance(PAID_AT_ONCE) ? 'Payment succeeded' : 'Payment failed'
-      emit(uid, businessUid, platform.step(uid, businessUid, 'User purchases an app', condition))
-    },
-    pays: (businessUid: string, uid: string) =>
-      emit(uid, businessUid, platform.step(uid, businessUid, 'Payment confirmation received')),
-    'misses a payment': (businessUid: string, uid: string) =>
-      emit(uid, businessUid, platform.step(uid, businessUid, 'Payment issue received')),
-  }
-  const acts = {
-    ...payments,
-    cancels: (businessUid: string, uid: string) =>
-      emit(uid, businessUid, platform.step(uid, businessUid, 'User cancels the app subscription')),
-    uninstalls(businessUid: string) {
-      const touched = platform.uidsOf(businessUid).filter((uid) => !platform.state(uid)?.startsWith('cancel'))
-      platform.uninstall(businessUid)
-      for (const uid of touched) emit(uid, businessUid, 'update')
-      installed(businessUid, false)
-    },
-    returns(businessUid: string) {
-      platform.install(businessUid)
-      installed(businessUid, true)
-      payments.buys(businessUid)
-    },
-  }
-
-  function act(businessUid: string) {
-    const uid = anyOf(businessUid)
-    const standing = platform.isRefused(businessUid) ? 'gone' : standingOf(uid && platform.state(uid))
-    acts[nextAct(fate.next, standing, acts, WEIGHTS)](businessUid, uid ?? '')
-  }
-
-  /** A purchase, or a payment that succeeds or fails. */
-  function change(businessUid: string, uid = anyOf(businessUid)) {
-    if (platform.isRefused(businessUid) || (!uid && platform.uidsOf(businessUid).length > 3)) return
-    payments[nextAct(fate.next, standingOf(uid && platform.state(uid)), payments)](businessUid, uid ?? '')
-  }
-
-  function anyOf(businessUid: string): string | undefined {
-    const uids = platform.uidsOf(businessUid)
-    return uids.length === 0 || fate.chance(0.1) ? undefined : fate.pick(uids)
-  }
-
-  function installed(businessUid: string, isInstalled: boolean) {
-    const event_type = isInstalled ? 'installed' : 'uninstalled'
-    const data = {
-      business_id: businessUid,
-      app_code_name: 'ours',
-      event_time: new Date(time.now()).toISOString(),
-    }
-    send({ uid: businessUid, announces: false, body: { entity_name: 'application', event_type, data } })
-  }
-
-  function forge(businessUid: string) {
-    const [known = `${businessUid}-forged`] = platform.uidsOf(businessUid)
-    const uid = fate.pick([known, `${businessUid}-forged`, `${businessUid}-main`])
-    const item = uid.endsWith('main') ? 'main-plan' : ITEM
+  function forge(business: string) {
+    const [known = `${business}-forged`] = uidsOf(business)
+    const uid = fate.pick([known, `${business}-forged`, `${business}-main`])
     const record = {
       uid,
-      business_uid: businessUid,
-      purchasable_uid: item,
+      business_uid: business,
+      purchasable_uid: uid.endsWith('main') ? 'main-plan' : OUR_ITEM,
       purchase_state: 'purchased',
       updated_at: '2999-01-01T00:00:00.000Z',
     }
     const event_type = fate.pick(['created', 'update'])
-    const body = { entity_name: 'purchasable_subscription', event_type, data: record }
-    send({ uid, announces: false, body })
+    void deliverer.send({
+      business,
+      body: { entity_name: 'purchasable_subscription', event_type, data: record },
+    })
   }
+
+  const uidsOf = (business: string) => platform.of(business).map(({ uid }) => uid)
 
   function ask(businessUid: string) {
     const process = fate.pick(slots)
     process?.run(() => {
       process.marketplace.isEntitled(businessUid).then((entitled) => {
-        counts.answers++
         trace(() => `${process.name} answers ${businessUid} ${entitled}`)
         oracle.onAnswer(process, businessUid, entitled)
       })
@@ -356,11 +248,11 @@ export async function simulate(
     const what = fate.choose(ORDINARY)
     switch (what) {
       case 'act':
-        return act(businessUid)
+        return customers.act(businessUid)
       case 'flurry':
         // About as long as a read or two: a delivery during a read must not be lost.
         for (let ms = 0; ms < 5_000; ms += fate.pick([1, 30, 200, 700, 2_000])) {
-          time.after(ms, () => change(businessUid))
+          time.after(ms, () => customers.pay(businessUid))
         }
         return
       case 'forge':
@@ -372,7 +264,7 @@ export async function simulate(
         return process?.run(() => void process.marketplace.businesses.refresh(businessUid).catch(() => {}))
       }
       case 'track': {
-        const [subscription_uid] = platform.uidsOf(businessUid)
+        const [subscription_uid] = uidsOf(businessUid)
         const process = fate.pick(slots)
         if (!subscription_uid) return
         return process?.run(
@@ -414,16 +306,7 @@ export async function simulate(
 
   // ---- the run
   //
-  // The package spreads its pauses with Math.random, warns of stores that do not open, and keeps its process alive.
-  const real = {
-    random: Math.random,
-    emitWarning: globalThis.process.emitWarning,
-    setInterval: globalThis.setInterval,
-  }
-  Math.random = random.fork().next
-  globalThis.process.emitWarning = () => {}
-  globalThis.setInterval = ((...given: Parameters<typeof setInterval>) =>
-    real.setInterval(...given).unref()) as typeof setInterval
+  const stopDrawing = drawingFrom(random.fork().next)
   try {
     await database.begin(time.now)
     for (let slot = 0; slot < slots.length; slot++) start(slot)
@@ -438,64 +321,29 @@ export async function simulate(
 
     isWell = true
     platform.heal()
-    for (const envelope of held.splice(0)) send(envelope)
+    Object.assign(weather, { lost: 0, held: 0, doubled: 0 })
+    deliverer.release()
     const healedAt = time.now()
     let open: string | undefined
     do {
       await time.advance(time.now() - healedAt < 120_000 ? 15_000 : 120_000)
       for (const business of businesses) ask(business)
       await time.rest()
-      open = unsettled > 0 ? 'deliveries are under way' : await oracle.unfinished(database, platform)
-    } while (open && oracle.failures.length === 0 && time.now() - healedAt < patienceMs)
-    const healedMs = time.now() - healedAt
-    if (open) oracle.giveUp(open)
-    else await oracle.checkEnd(database)
+      open = deliverer.underWay() > 0 ? 'deliveries are under way' : await oracle.unfinished()
+    } while (open && verdict.broken.length === 0 && time.now() - healedAt < patienceMs)
+    if (open) verdict.fail('equal', open)
+    else await oracle.checkEnd()
     // The caches have expired, so every process answers from the store.
     await time.advance(15_000)
     for (const business of businesses) for (let i = 0; i < slots.length; i++) ask(business)
     await time.rest()
-    return { seed, failures: oracle.failures, trace: lines, profile, healedMs, counts }
+    const command = `npm run simulate -- --seed ${seed}`
+    return { seed, command, ...verdict, trace: lines, profile }
   } finally {
-    for (const process of all) process.kill()
+    for (const process of ears.keys()) process.kill()
     await time.rest()
-    Math.random = real.random
-    globalThis.process.emitWarning = real.emitWarning
-    globalThis.setInterval = real.setInterval
+    stopDrawing()
   }
-
-  function wordsFor(method: keyof Store, args: readonly unknown[], result: unknown): string {
-    if (method === 'finishRead') {
-      const [{ id }, { found, failure, nextInMs }] = args as Parameters<Store['finishRead']>
-      return `${id} ${found?.state} ${found?.record?.updated_at} ${failure} ${nextInMs} ${result}`
-    }
-    if (method === 'claimSuspectRead') return String((result as { id: string } | undefined)?.id)
-    if (method === 'claimReads') return (result as { id: string }[]).map(({ id }) => id).join()
-    if (method === 'claimLanes' || method === 'claimSuspectLane') {
-      return ([result ?? []].flat() as LaneClaim[])
-        .map(({ id: key, entries }) => entries.map(({ id }) => ordinal(id)).join('+') + key)
-        .join()
-    }
-    if (method === 'accept') {
-      return (args[0] as { id: string; name: string; key: string }[])
-        .map(({ id, name, key }) => `${ordinal(id)}${name}${key === id ? '' : key}`)
-        .join()
-    }
-    if (method === 'finishLanes') {
-      const [finishes] = args as Parameters<Store['finishLanes']>
-      const words = finishes.flatMap(({ results }) =>
-        results.map(({ id, result: { kind } }) => `${ordinal(id)}${kind}`),
-      )
-      return words.join() + (result as string[]).length
-    }
-    return ''
-  }
-}
-
-interface Envelope {
-  uid: string
-  /** Makes the subscription known. */
-  announces: boolean
-  body: unknown
 }
 
 const ORDINARY = {

@@ -13,9 +13,8 @@ import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
-import { addTally, type Tally, tallyLines } from '../months/invariants.js'
-import type { MonthsReport, MonthsRequest } from '../months/many.js'
-import type { WorldReport } from './worlds.js'
+import { addTally, type Tally, tallyLines } from './promises.js'
+import type { WorldReport, WorldsRequest } from './worlds.js'
 
 const { values, positionals } = parseArgs({
   options: {
@@ -29,9 +28,9 @@ const { values, positionals } = parseArgs({
   },
   allowPositionals: true,
 })
-const WORLDS = fileURLToPath(new URL(values.months ? '../months/many.ts' : './worlds.ts', import.meta.url))
+const WORLDS = fileURLToPath(new URL('./worlds.ts', import.meta.url))
 /** The kinds of world to make, each with its share of the number. */
-const SHARES: [kind: 'seconds of many instances' | MonthsRequest['kind'], share: number][] = sharesOf()
+const SHARES: [kind: WorldsRequest['kind'], share: number][] = sharesOf()
 const REPORT_EVERY_MS = 10_000
 
 for (const [kind, share] of SHARES) {
@@ -49,26 +48,18 @@ for (const [kind, share] of SHARES) {
   const processes = Math.min(count, availableParallelism())
   await Promise.all(
     Array.from({ length: processes }, (_, core) => {
-      const own = Math.ceil((count - core) / processes)
-      const withTrace = !!values.seed
+      const { faults, calm, days, instances } = values
       const request = {
-        kind,
-        from: first + core,
-        count: own,
-        step: processes,
-        withTrace,
-        faults: values.faults,
-        calm: values.calm,
-        days: values.days,
-        instances: values.instances,
+        ...{ kind, from: first + core, count: Math.ceil((count - core) / processes), step: processes },
+        ...{ withTrace: !!values.seed, faults, calm, days, instances },
       }
       return worlds(request, (report) => {
         made++
         if (report.trace) print(report.trace.join('\n'))
-        if (report.tally) addTally(tally, report.tally)
+        addTally(tally, report.tally)
         if (!report.broken) return
         broken++
-        print(`${report.command ?? `npm run simulate -- --seed ${report.seed}`} (${kind}): ${report.broken}`)
+        print(`${report.command} (${kind}): ${report.broken}`)
         process.exitCode = 1
       })
     }),
@@ -87,10 +78,8 @@ function sharesOf(): typeof SHARES {
   ]
 }
 
-type Report = WorldReport & Partial<MonthsReport>
-
 /** Resolves when all worlds have been made; rejects if their process ends before. */
-async function worlds(request: { count: number }, onWorld: (report: Report) => void) {
+async function worlds(request: WorldsRequest, onWorld: (report: WorldReport) => void) {
   const script = `require(${JSON.stringify(WORLDS)})`
   const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -98,7 +87,7 @@ async function worlds(request: { count: number }, onWorld: (report: Report) => v
   let left = request.count
   for await (const line of createInterface(child.stdout)) {
     left--
-    onWorld(JSON.parse(line) as Report)
+    onWorld(JSON.parse(line) as WorldReport)
   }
   if (left > 0) throw new Error(`a process ended with ${left} worlds still to make`)
 }

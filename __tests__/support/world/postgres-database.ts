@@ -1,11 +1,8 @@
 import pg from 'pg'
-import type { createPostgresEngine as CreateEngine } from '../../../lib/postgres/engine.js'
+import { createPostgresEngine } from '../../../lib/postgres/engine.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { untilAnswered } from './disk.js'
-import { fromPackage } from './package-under-test.js'
-import { createConnector, type SharedDatabase } from './shared.js'
-
-const createPostgresEngine: typeof CreateEngine = fromPackage('postgres/engine.js').createPostgresEngine
+import { createConnector, type SharedDatabase } from './database.js'
 
 /**
  * An empty database of a PostgreSQL server, for several instances, with the time of their world: statements that ask for
@@ -32,7 +29,7 @@ export async function createSharedPostgres(time: VirtualClock, address: string):
     // The package passes objects and wants promises.
     override query = ((query: { text: string }) => {
       const text = query.text.replaceAll('clock_timestamp()', 'world.now()')
-      return untilAnswered(setClock().then(() => super.query({ ...query, text })))
+      return time.standStillFor(setClock().then(() => super.query({ ...query, text })))
     }) as never
   }
   // Connections are shared, and none is closed by a real timer.
@@ -40,7 +37,7 @@ export async function createSharedPostgres(time: VirtualClock, address: string):
   const { connect } = pool
   const shared = Object.assign(pool, {
     connect(callback: Parameters<typeof connect>[0]) {
-      void untilAnswered(
+      void time.standStillFor(
         new Promise<void>((resolve) =>
           connect.call(pool, (...result) => {
             resolve()
@@ -52,14 +49,15 @@ export async function createSharedPostgres(time: VirtualClock, address: string):
   })
 
   return {
-    connect: createConnector(time, (ofProcess) =>
-      createPostgresEngine({
+    connect: createConnector(time, (wire, ofProcess) => {
+      const { announceIn: _network, ...engine } = createPostgresEngine({
         connection: shared as never,
         schema: 'marketplace_webhooks',
         maxConnections: 10,
         clock: ofProcess,
-      }),
-    ),
+      })
+      return createSqlStore({ ...engine, ...wire }, ofProcess)
+    }),
     async close() {
       await pool.end()
       await clock.end()

@@ -48,3 +48,17 @@ export function createRandom(seed: number): Random {
   for (let i = 0; i < 4; i++) next()
   return random
 }
+
+/**
+ * From now on `Math.random`, with which the package spreads its pauses, returns the numbers of a world. The package also
+ * warns of stores that do not open. Returns a function that ends both.
+ */
+export function drawingFrom(next: () => number): () => void {
+  const real = { random: Math.random, emitWarning: process.emitWarning }
+  Math.random = next
+  process.emitWarning = () => {}
+  return () => {
+    Math.random = real.random
+    process.emitWarning = real.emitWarning
+  }
+}

@@ -1,5 +1,0 @@
-// Defined here, because these files import only the entry of the package, so that they also run on older versions.
-export const SECOND = 1_000
-export const MINUTE = 60 * SECOND
-export const HOUR = 60 * MINUTE
-export const DAY = 24 * HOUR

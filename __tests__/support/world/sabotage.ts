@@ -1,0 +1,21 @@
+import type { Marketplace, MarketplaceOptions } from '../../../lib/index.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import type { Promised } from './promises.js'
+
+/** Breaks the package in one place: its store, what the app sees of it, its calls of the platform, or its options. */
+export interface Sabotage {
+  store?(real: Store): Partial<Store>
+  marketplace?: Disguise
+  fetch?(real: typeof fetch): typeof fetch
+  options?: Partial<MarketplaceOptions>
+}
+
+/** Another marketplace in place of the real one. */
+export type Disguise = (real: Marketplace) => Partial<Marketplace>
+
+/** A sabotage that some world must detect. */
+export interface Control extends Sabotage {
+  what: string
+  /** The promise that it breaks. */
+  promised: Promised
+}
