@@ -161,7 +161,7 @@ describe('the life and limits of a simulator', () => {
       const platform = createSimulator({ clientId: 'c', clientSecret: 's', retries: 3, retryDelayMs: 60_000 })
       const { baseUrl } = await platform.start()
       await platform.registerAll('http://127.0.0.1:9/')
-      platform.faults.add({ on: 'read', kind: 'slow', ms: 60_000 })
+      const slow = platform.faults.add({ on: 'read', kind: 'slow', ms: 60_000 })
       platform.faults.add({ on: 'delivery', kind: 'delay', ms: 60_000, probability: 0.5 })
       platform.faults.add({ on: 'delivery', kind: 'reorder', hold: 9, probability: 0.5 })
       platform.purchase({ business_uid: 'b', payment: 'succeeded' })
@@ -169,15 +169,15 @@ describe('the life and limits of a simulator', () => {
       // A fetch of Node 20 on a connection that was idle does not keep the process alive.
       const alive = setInterval(() => {}, 1_000)
       const reply = fetch(baseUrl + '/business/subscriptionsmng/v1/subscriptions?filter[uid]=x', { headers })
-      await new Promise((resolve) => setTimeout(resolve, 50))
+      while (slow.strikes === 0) await new Promise((resolve) => setTimeout(resolve, 5))
       await platform.close()
       await reply.catch(() => console.log('done'))
       clearInterval(alive)
     `
     const args = ['--import', 'tsx', '--input-type=module', '-e', script]
-    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 40_000 })
+    const { stdout } = await promisify(execFile)(process.execPath, args, { timeout: 150_000 })
     expect(stdout.trim()).toBe('done')
-  }, 50_000)
+  }, 180_000)
 })
 
 function take(platform: Simulator, trigger: string, from: string, condition: string | null) {
