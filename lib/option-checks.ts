@@ -73,5 +73,5 @@ export function isObject(value: unknown): value is object {
 export function isClock(value: unknown): boolean {
   if (!isObject(value)) return false
   const clock = value as Record<string, unknown>
-  return ['now', 'monotonic', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
+  return ['now', 'setTimeout', 'clearTimeout'].every((name) => typeof clock[name] === 'function')
 }

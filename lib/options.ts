@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock } from './base/clock.js'
+import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './base/clock.js'
 import { ConfigError } from './base/errors.js'
 import type { SubscriptionRecord } from './base/record.js'
 import { ruleFaults } from './entitlement/own-rule.js'
@@ -217,7 +217,8 @@ const OPTIONS = z.strictObject({
   closeTimeoutMs: duration(10 * SECOND, 0, 10 * MINUTE),
   logger: z.custom<Logger>(isLogger, 'expected a logger with warn(fields, message) and error').optional(),
   clock: z
-    .custom<Clock>(isClock, 'expected a Clock: now, monotonic, setTimeout and clearTimeout')
+    .custom<Clock>(isClock, 'expected a Clock: now, setTimeout and clearTimeout')
+    .transform(withMonotonic)
     .default(systemClock),
 })
 

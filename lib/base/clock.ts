@@ -51,6 +51,18 @@ export function createAgingTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => 
   }
 }
 
+/** The clock of an app, with `now` in place of a missing `monotonic`. */
+export function withMonotonic(clock: Clock): Clock {
+  return typeof clock.monotonic === 'function'
+    ? clock
+    : {
+        now: () => clock.now(),
+        monotonic: () => clock.now(),
+        setTimeout: (callback, delayMs) => clock.setTimeout(callback, delayMs),
+        clearTimeout: (handle) => clock.clearTimeout(handle),
+      }
+}
+
 /**
  * The same clock, made safe: it never throws, and its timers cannot end the process. `onError` gets every error that a
  * callback throws and every rejection of its promise. If the app's own clock fails, the system clock replaces it.
