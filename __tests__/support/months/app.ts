@@ -84,6 +84,8 @@ export function createApp(options: {
     const own = createProcess({
       ...{ time, sabotage },
       store: connect ? connect() : `sqlite:${disk.path()}`,
+      // Statements of a server stop the time by themselves.
+      storeNeedsTime: true,
       fetch(...args) {
         now.onCall(String(args[0]))
         return platform.fetch(...args)

@@ -35,6 +35,8 @@ export function createProcess(options: {
   skewMs?: number
   /** Its connection to the database of several processes, or the address of a file. */
   store: Store | string
+  /** Whether a call of the database may wait for a timer. Else time stands still until its end. */
+  storeNeedsTime?: boolean
   fetch: typeof fetch
   settings: Omit<MarketplaceOptions, 'store' | 'clock' | 'platform' | 'deliverySecrets'> & {
     deliverySecrets?: MarketplaceOptions['deliverySecrets']
@@ -47,7 +49,7 @@ export function createProcess(options: {
   onCommit?: CommitListener
 }) {
   const { name = '', time, skewMs = 0, settings, sabotage = {}, random, latencyMs = () => 0 } = options
-  const { onCommit = () => {} } = options
+  const { storeNeedsTime = false, onCommit = () => {} } = options
   let state: 'running' | 'frozen' | 'dead' | 'buried' = 'running'
   let platformCut = 0
   let storeCut = 0
@@ -100,7 +102,8 @@ export function createProcess(options: {
     }
     let result: unknown
     try {
-      result = await time.standStillFor(inner(...args))
+      const work = inner(...args)
+      result = await (storeNeedsTime ? work : time.standStillFor(work))
       onCommit(method, args, result)
     } finally {
       const after = latencyMs()
