@@ -93,7 +93,7 @@ export function createLifecycle(options: {
     whyNotOpen: () => notOpen,
     /** Keeps the process alive until `call` has settled. */
     during: keepAlive.during,
-    /** The same call, refused after `close()`. It keeps the process alive until it settles. */
+    /** Wraps a call: it is refused after `close()`, and keeps the process alive until it settles. */
     whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
       const checked = async (...given: Arguments): Promise<T> => {
         if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto'
 
 const BYTES_EACH = 10
 const pool = Buffer.alloc(128 * BYTES_EACH)
-/** The same bytes in hexadecimal. */
+/** The random bytes of `pool` in hexadecimal. */
 let digits: string
 let used = pool.length
 let last: { now: number; prefix: string } | undefined

@@ -59,7 +59,7 @@ export function createOwnRule(options: {
       return typeof answer === 'boolean' ? answer : undefined
     },
 
-    /** One sentence while the rule fails; else none. */
+    /** The problem of the rule, while it fails. */
     problems(): HealthProblem[] {
       const from = clock.monotonic() - DAY
       for (const [uid, { at }] of failures) if (at < from) failures.delete(uid)

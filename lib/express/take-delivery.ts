@@ -157,7 +157,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     }
   }
 
-  /** An error of `count` must neither lose the reply nor end the process. */
+  /** Counts the outcome of a request. An error of `count` must neither lose the reply nor end the process. */
   function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true): void {
     try {
       count?.(outcome, error, isDelivery)

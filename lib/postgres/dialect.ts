@@ -50,7 +50,7 @@ export const postgresDialect: Dialect = {
   busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 }
 
-/** In place of a parameter: the rows of a write, as JSON. */
+/** Stands in a statement for the parameter that has the rows of a write as JSON. */
 const ROWS = Symbol('rows')
 
 /** A sub-select, which runs once and may bound an index. A volatile function in a condition runs for every row. */

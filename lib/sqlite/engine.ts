@@ -17,8 +17,8 @@ import { createTransactions } from './transactions.js'
  * SQLite in WAL mode. Commits become durable while the event loop continues.
  *
  * With `synchronous=NORMAL` a commit writes the WAL and does not sync it. `durable()` syncs the `-wal` file through a
- * descriptor of our own, on libuv's threads (`wal.ts`), and a delivery is acknowledged only then. That is as durable as
- * `FULL`.
+ * descriptor of our own, on libuv's threads (`file/wal.ts`), and a delivery is acknowledged only then. That is as durable
+ * as `FULL`.
  *
  * | state of the file | entered | left |
  * |---|---|---|

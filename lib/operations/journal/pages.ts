@@ -23,7 +23,7 @@ export function subscriptionPages(
   return pages(list, ({ subscriptionUid }) => subscriptionUid, limit)
 }
 
-/** Each page begins after the last row of the page before. The event loop has a turn between two pages. */
+/** Reads all pages: each begins after the last row of the page before, and the event loop has a turn between two. */
 async function* pages<Row>(
   list: (after: string | undefined) => Promise<Row[]>,
   placeOf: (row: Row) => string,

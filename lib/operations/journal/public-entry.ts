@@ -70,7 +70,7 @@ export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFa
 
 export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)
 
-/** The same with `business_uid` and `subscription_uid` instead of the internal names. */
+/** A value with `business_uid` and `subscription_uid` instead of the internal names. */
 function withPlatformNames<T extends { businessUid: string | null; subscriptionUid: string | null }>({
   businessUid,
   subscriptionUid,

@@ -10,7 +10,7 @@ import type { Lanes } from './lanes.js'
  * the keys of these lanes.
  */
 export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
-  /** One statement for all results: a backlog ends many entries at once. */
+  /** Writes the results of all entries in one statement, because a backlog ends many at once. */
   async function writeResults(trx: Connection, finishes: readonly LaneFinish[]) {
     const rows = finishes.flatMap(resultsOf)
     if (rows.length === 0) return

@@ -98,7 +98,9 @@ interface NewHead {
   kind?: EntryKind
 }
 
-/** By key, so that concurrent transactions lock lanes in one order; of one key the first entry comes first. */
+/**
+ * Sorts entries by key, so that concurrent transactions lock lanes in one order. Those of one key stay in their order.
+ */
 function inOrder(entries: readonly NewHead[]) {
   const rows = entries.map(({ key, topic, kind = null }, at) => ({ key, topic, kind, at }))
   return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at))

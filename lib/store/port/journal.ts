@@ -77,7 +77,10 @@ export interface LaneClaim extends Leased {
 /** The topics that this process handles. */
 export interface HandleTopics {
   topics: readonly Topic[]
-  /** Also makes events pending that came unhandled within this time: the handler was registered after they came. */
+  /**
+   * Events that came unhandled within this time before the call become pending too: the handler was registered after
+   * they came.
+   */
   rescueMs: number
   /** Events of a topic that no process has named for this time are set aside. */
   retireMs: number
@@ -177,7 +180,7 @@ export interface DeadEntry {
 
 /** The number of entries, by status. */
 export interface EntryCounts {
-  /** In a lane, to be handled. */
+  /** Entries in a lane, to be handled. */
   pending: number
   /** Of the pending entries, those that were tried before. */
   retrying: number
@@ -205,7 +208,10 @@ export interface EntryCounts {
    * comes late is no sign that events do not come.
    */
   unannouncedChanges: number
-  /** The same for first records: changes whose payload has `from: null`. Another event announces them than later changes. */
+  /**
+   * The counts of first records, which are changes whose payload has `from: null`: another event announces them than
+   * later changes.
+   */
   recentFirstRecords: number
   unannouncedFirstRecords: number
 }

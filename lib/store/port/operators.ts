@@ -37,17 +37,17 @@ export const COUNTED_UP_TO = 10_000
 export interface SubscriptionCounts {
   /** All subscriptions, up to 1,000. */
   subscriptions: number
-  /** Those whose requested read the platform has not answered yet. */
+  /** Subscriptions whose requested read the platform has not answered yet. */
   requested: number
   /** The age of the oldest unanswered request; null when there is none. */
   oldestRequestMs: number | null
   /** How long the longest due read has been due, regular ones included; null when none is due. */
   oldestOverdueMs: number | null
-  /** Those that are not read any more. */
+  /** Subscriptions that are not read any more. */
   givenUp: number
   /** Of those given up, the ones that were read before. */
   knownGivenUp: number
-  /** Those that are put off because their reads have ended the process `MAX_LAPSES` times or more. */
+  /** Subscriptions that are put off because their reads have ended the process `MAX_LAPSES` times or more. */
   lapsed: number
   /**
    * Businesses with a subscription that was read before and is neither gone nor canceled: the refused ones, and as many of
@@ -85,11 +85,12 @@ export type ReadOthers =
    */
   | { which: 'served'; unreadForMs: number; limit: number }
   /**
-   * Those whose reads fail, or that ended within the last days without an event, because the platform shows the
-   * subscription of the claim again: due at once, or `pauseMs` after their last read. If an event has named one
-   * meanwhile, it is due a minute later, because whether it has ended shows when the others are served again. So are
-   * those that were never read, are not shown and are `verifying`. They come last, the newest request first, because
-   * anybody who knows the delivery secret can add such rows; of very many only the newest may be considered.
+   * `failing`: subscriptions whose reads fail, or that ended within the last days without an event, because the
+   * platform shows the subscription of the claim again: due at once, or `pauseMs` after their last read. If an event
+   * has named one meanwhile, it is due a minute later, because whether it has ended shows when the others are served
+   * again. So are those that were never read, are not shown and are `verifying`. They come last, the newest request
+   * first, because anybody who knows the delivery secret can add such rows; of very many only the newest may be
+   * considered.
    */
   | { which: 'failing'; pauseMs: number; limit: number }
 
@@ -97,7 +98,7 @@ export type ReadOthers =
 export interface OtherBusinesses {
   /** Businesses whose reads began to fail with this one's or later, itself included. */
   failing: number
-  /** Other businesses whose record was found since, and whose reads do not fail. */
+  /** Other businesses whose record was found since this one began to fail, and whose reads do not fail. */
   served: number
   /**
    * Served businesses that came back lately: their reads failed before, and have succeeded for less than half of `failingMs`
@@ -106,7 +107,7 @@ export interface OtherBusinesses {
   recovered: number
   /** Whether at least one served business has had no failed read since before this business began to fail. */
   isSteady: boolean
-  /** Active ones whose end is not announced, and that were not read since: up to 20. */
+  /** Active businesses whose end is not announced, and that were not read since then: up to 20. */
   unread: number
   /**
    * Failures and successes of the last day: businesses that began to fail without any event, itself included, and those

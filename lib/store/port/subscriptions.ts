@@ -104,7 +104,10 @@ export type Cause = (typeof CAUSES)[number]
 export interface ReadClaim extends Leased {
   subscription: Subscription
   urgency: Urgency
-  /** It stays until a finish makes the reconcile the next read: retries and verifications have the cause of their read. */
+  /**
+   * Why the read is made. The cause stays until a finish makes the reconcile the next read: retries and verifications
+   * have the cause of their read.
+   */
   cause: Cause
   /** How many reads were requested so far. This read settles that generation. */
   generation: number
@@ -120,7 +123,10 @@ export interface ReadClaim extends Leased {
   failingSince: number | null
   /** When the store learned of the first `update` whose change no found record has shown yet. */
   updateAt: number | null
-  /** Of a failing one: the last such `updateAt` of its business, if it is later than the last record shown of this one. */
+  /**
+   * For a failing subscription, the last such `updateAt` of its business, if it is later than the last record shown of
+   * this one.
+   */
   businessUpdateAt: number | null
   /** When the store learned of an event whose own record shows an end, since the last found record. */
   endAt: number | null

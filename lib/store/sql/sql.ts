@@ -42,7 +42,7 @@ sql.join = (items: readonly unknown[], separator = ', '): Sql => {
 
 /** A statement or a part of one. `Row` is the shape of its rows. */
 export class Sql<Row = unknown> {
-  /** Each value is between two texts, so there is one text more than values. */
+  /** `texts` are the parts between the values, so there is one text more than values. */
   constructor(
     readonly texts: readonly string[],
     readonly values: readonly unknown[],

@@ -137,7 +137,7 @@ async function sinceTheFirst(
   return { refusedLately: count, servedMeanwhile }
 }
 
-/** Before the first customer: whether the platform refuses whatever events have named. */
+/** The counts before the first customer: whether the platform refuses whatever events have named. */
 async function ofNeverRead(db: Connection): Promise<BusinessCounts> {
   const answered = sql`select business_uid, failure, 0 as is_leaving, 0 as is_stale from (
       select business_uid, failure, unread from subscriptions

@@ -173,7 +173,7 @@ function some(rows: Sql): Sql {
   return sql`(select * from (${rows} limit ${sql.lit(COMPARED)}) as rows_read)`
 }
 
-/** Each part reads a bounded range of its index. */
+/** All rows of the parts, each of which reads a bounded range of its index. */
 function union(parts: readonly Sql[]): Sql {
   return sql`(${sql.join(
     parts.map(

@@ -165,12 +165,20 @@ function deepFreeze<T>(value: T): T {
   return value
 }
 
-/** `settled()` waits for what is due within a second, and most answers are known by then. */
+/**
+ * The shortest pause of an entry that is put off: most answers are known by then, and `settled()` waits for what is due
+ * within a second.
+ */
 const LEAST_MS = SECOND
 const MOST_MS = MINUTE
-/** Between two entries that are put off: in an outage of the platform that lasts for days there may be very many. */
+/**
+ * The least time between the next looks at two entries that are put off: in an outage of days there may be very many.
+ */
 const APART_MS = 5
-/** An entry is old at once after a replay or a long sleep. It still waits so long for an answer. */
+/**
+ * An entry waits at least this long for an answer, because a replay or a long sleep makes it older than its retention
+ * at once.
+ */
 const AT_LEAST_MS = HOUR
 
 /**

@@ -9,7 +9,7 @@ export interface HandlerContext<M> {
   marketplace: M
 }
 
-/** Succeeds when it returns or its promise resolves. Otherwise it is called again. */
+/** A handler of the app. It succeeds when it returns or its promise resolves. Otherwise it is called again. */
 export interface Handler<Payload, M> {
   (payload: Payload, context: HandlerContext<M>): unknown
   // With a property beside the signature, TypeScript compares handlers bivariantly as parameters of methods. So a

@@ -71,9 +71,12 @@ export function createLaneResults(options: {
   }
 }
 
-/** Entries in one transaction. SQLite takes about 2 ms if each is of another lane. */
+/** The most entries of one transaction. SQLite takes about 2 ms if each is of another lane. */
 const BATCH = 64
-/** Their payloads, apart from the last finish: SQLite writes the whole row of an entry again. */
+/**
+ * A transaction takes no further finish when its entries have payloads of this many bytes: SQLite writes the whole row
+ * of an entry again.
+ */
 const BATCH_BYTES = 1024 * 1024
 
 /**

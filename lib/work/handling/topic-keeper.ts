@@ -16,7 +16,7 @@ export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>
   topics(): Topic[]
   clock: Clock
-  /** More topics may be claimed. */
+  /** Called when more topics may be claimed. */
   onKnown?(): void
   onError(error: unknown): void
 }) {

@@ -12,7 +12,10 @@ const MANY = 3
 const FEWEST_READS = 5
 const MOST_READS = 20
 
-/** One business alone has an end. Most businesses together have an outage, whoever announced their ends. */
+/**
+ * Judges an end by the other businesses: one business alone has an end, and most businesses together have an outage,
+ * whoever announced their ends.
+ */
 export function believe(
   evidence: Evidence,
   others: OtherBusinesses,

@@ -95,7 +95,10 @@ export function nextVerification({ progress }: ReadFacts): number | undefined {
   return progress.owed > 0 ? VERIFY_DELAYS_MS[progress.verified] : undefined
 }
 
-/** The longer ago `time` is, the longer the delay, at most that of the reconcile. */
+/**
+ * The delay of the next read, which grows with the time that has passed since `time`, up to the interval of the
+ * reconcile.
+ */
 export function slowingSince({ env, reconcileInMs }: ReadFacts, time: number): number {
   return Math.min(reconcileInMs, spread(halfSince(env.now - time), 0.2, env.random))
 }

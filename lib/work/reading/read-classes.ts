@@ -16,7 +16,7 @@ export function createReadClasses({
 }: {
   isWaitingForToken(businessUid: string): boolean
 }) {
-  /** Those whose last lease is the longest ago come first. */
+  /** The classes in the order of their last lease, the longest ago first. */
   let byLastLease = [...CLASSES]
 
   const isUnread = ({ urgency }: Pick<ReadClaim, 'urgency'>) => urgency === URGENCY.eventOfUnread

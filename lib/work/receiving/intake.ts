@@ -143,7 +143,7 @@ const PLAIN: readonly string[] = ['string', 'number', 'boolean']
 
 /**
  * What a purchase event says of its subscription; undefined for every other event. Anybody with the delivery secret can
- * send it, so it never decides alone: see `end-evidence.ts`.
+ * send it, so it never decides alone: see `../reading/end-evidence.ts`.
  */
 function announcedBy(
   name: string,

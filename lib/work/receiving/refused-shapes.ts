@@ -9,7 +9,7 @@ const MOST = 6
 const ENOUGH = 3
 /** Deliveries of other events are ordinary beside known ones, of which an app may get one a day. */
 const OTHERS_ALONE_MS = DAY
-/** The doctor sends it to test the address. */
+/** The `entity_name` of the deliveries by which the doctor tests the address. */
 const PROBE = 'marketplace-webhooks'
 const ALL = ''
 
