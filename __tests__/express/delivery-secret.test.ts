@@ -38,10 +38,10 @@ describe('A2 the check of a delivery secret', () => {
     fc.assert(
       fc.property(
         fc.anything(),
-        (candidate) => indexOf(candidate as string) === (candidate === OLD ? 0 : -1),
+        (presented) => indexOf(presented as string) === (presented === OLD ? 0 : -1),
       ),
     )
-    fc.assert(fc.property(fc.string({ unit: 'binary' }), (candidate) => indexOf(candidate) === -1))
+    fc.assert(fc.property(fc.string({ unit: 'binary' }), (presented) => indexOf(presented) === -1))
     expect(indexOf('x'.repeat(1_000_000))).toBe(-1)
     expect(indexOf('\ud800')).toBe(-1)
   })

@@ -131,7 +131,7 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
     const secrets: unknown[] = []
     const { app, outcomes, post } = await receiverOn(express, {
       options: {
-        indexOfSecret: (candidate) => (candidate === SECRET ? 7 : -1),
+        indexOfSecret: (presented) => (presented === SECRET ? 7 : -1),
         accept: async (_envelopes, secret) => {
           secrets.push(secret)
           return [{ id: 'e1', issues: null }]

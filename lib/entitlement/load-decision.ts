@@ -29,7 +29,7 @@ export function createDecisionLoads(options: {
 }) {
   const { store, rules, waitMs, cache, clock, during } = options
   const loads = new Map<string, Load>()
-  /** How long the callers of a business that may use the app have waited since its reads were last quiet. */
+  /** How long the callers of a business that may use the app have waited since the last five seconds without a requested read. */
   const spent = new LRUCache<string, number>({ max: MOST_WAITING })
   // One query a second tests a database that does not respond, not one for each caller.
   let silentUntil = Number.NEGATIVE_INFINITY

@@ -7,13 +7,13 @@ import { MarketplaceError } from '../base/errors.js'
  */
 
 /**
- * Returns a search for a candidate among the configured secrets: its index, or -1. The search takes the same time whether
- * the first, the last or no secret matches. It accepts candidates of any length and never throws.
+ * Returns a search for a presented text among the configured secrets: its index, or -1. The search takes the same time whether
+ * the first, the last or no secret matches. It accepts texts of any length and never throws.
  *
- * Candidate and secrets are compared in padded buffers of one size, so the time depends on the length of the candidate
+ * The text and the secrets are compared in padded buffers of one size, so the time depends on the length of the text
  * only; see docs/decisions/delivery-secret-comparison.md.
  */
-export function createSecretSearch(secrets: readonly string[]): (candidate: string) => number {
+export function createSecretSearch(secrets: readonly string[]): (presented: string) => number {
   const size = Math.max(BUFFER_BYTES, ...secrets.map((secret) => Buffer.byteLength(secret)))
   const padded = secrets.map((secret) => {
     const bytes = Buffer.alloc(size)
@@ -23,14 +23,14 @@ export function createSecretSearch(secrets: readonly string[]): (candidate: stri
   // All searches share one buffer: they are synchronous.
   const given = Buffer.alloc(size)
 
-  return function indexOfSecret(candidate) {
-    if (typeof candidate !== 'string') return -1
+  return function indexOfSecret(presented) {
+    if (typeof presented !== 'string') return -1
     given.fill(0)
-    given.write(candidate)
+    given.write(presented)
     let found = -1
     for (const [index, { bytes, length }] of padded.entries()) {
       // `&` and not `&&`, which would compare the lengths only where the bytes are equal.
-      const isEqual = Number(timingSafeEqual(bytes, given)) & Number(candidate.length === length)
+      const isEqual = Number(timingSafeEqual(bytes, given)) & Number(presented.length === length)
       found += isEqual * (index - found)
     }
     return found
@@ -40,9 +40,9 @@ export function createSecretSearch(secrets: readonly string[]): (candidate: stri
 /** 128 characters of a secret, which holds only ASCII characters; `openssl rand -hex 24` makes 48. */
 const BUFFER_BYTES = 128
 
-/** Whether a candidate is long enough for a delivery secret, which the usual paths of a search for weak servers are not. */
-export function couldBeSecret(candidate: string): boolean {
-  return candidate.length >= MIN_LENGTH
+/** Whether a text is long enough for a delivery secret, which the usual paths of a search for weak servers are not. */
+export function couldBeSecret(presented: string): boolean {
+  return presented.length >= MIN_LENGTH
 }
 
 /**

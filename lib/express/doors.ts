@@ -128,10 +128,10 @@ function pathOf(url: unknown): string {
 /** The path after the slash at `start`, decoded, without a trailing slash; '' when it cannot be decoded. */
 function segmentAt(path: string, start: number): string {
   const end = path.length - 1
-  const candidate = path.slice(start + 1, path.charCodeAt(end) === SLASH ? end : undefined)
-  if (!candidate.includes('%')) return candidate
+  const presented = path.slice(start + 1, path.charCodeAt(end) === SLASH ? end : undefined)
+  if (!presented.includes('%')) return presented
   try {
-    return decodeURIComponent(candidate)
+    return decodeURIComponent(presented)
   } catch {
     return ''
   }

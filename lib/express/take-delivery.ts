@@ -10,7 +10,7 @@ import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
   /** The index of the delivery secret that the path ends in, or -1; see `createSecretSearch`. */
-  indexOfSecret(candidate: string): number
+  indexOfSecret(presented: string): number
   /** Writes the envelopes to disk, then resolves with one receipt for each, in the same order. */
   accept(envelopes: readonly Envelope[], secret: number): Promise<readonly Receipt[]>
   /** The app's own check. Returning anything but true refuses the delivery. */
@@ -42,7 +42,7 @@ type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | Err
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 
 /**
- * Returns `takeDelivery(req, res, candidate)`, which answers one request whose path ends in `candidate`. It never throws:
+ * Returns `takeDelivery(req, res, presented)`, which answers one request whose path ends in `presented`. It never throws:
  *
  * | request | reply |
  * |---|---|
@@ -64,10 +64,10 @@ export function createTakeDelivery(options: ReceiverOptions) {
   const readBody = createBodyReader({ limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock })
   const deadlines = createDeadlines(acceptTimeoutMs, clock)
 
-  return function takeDelivery(req: BodyRequest, res: ServerResponse, candidate: string): void {
-    const secret = indexOfSecret(candidate)
+  return function takeDelivery(req: BodyRequest, res: ServerResponse, presented: string): void {
+    const secret = indexOfSecret(presented)
     if (secret === -1) {
-      tally('secret_wrong', undefined, couldBeSecret(candidate) && looksLikeDelivery(req))
+      tally('secret_wrong', undefined, couldBeSecret(presented) && looksLikeDelivery(req))
       reply(req, res, 404, '', {}, clock)
       return
     }

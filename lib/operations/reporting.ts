@@ -5,7 +5,7 @@ import { stateForMetrics } from '../entitlement/purchase-state.js'
 import type { DeadEntry, Entry, EntryEnd, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
-import type { HandlerFailure as FailureInWorker } from '../work/handling/call-handlers.js'
+import type { FailedCall } from '../work/handling/call-handlers.js'
 import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
@@ -108,7 +108,7 @@ export function createReporting(options: {
       }
     },
 
-    handlerFailed(failed: FailureInWorker, { handler, errorClass }: { handler: string; errorClass: string }) {
+    handlerFailed(failed: FailedCall, { handler, errorClass }: { handler: string; errorClass: string }) {
       const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failed.error)}`
       telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
       failures.call(publicFailure(failed))

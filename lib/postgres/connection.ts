@@ -53,7 +53,7 @@ const REPLY_MS = STATEMENT_MS + SECOND
 /** A borrowed connection, as its pool sees it. */
 export interface Loan extends PostgresConnection {
   /** Whether the connection has been idle since before another one failed to answer or had lost its statements: it may do the same. */
-  isSuspect: boolean
+  isDoubtful: boolean
 }
 
 /** Returns a function that wraps a connection, which a pool has lent, for as long as it is borrowed. */
@@ -107,7 +107,7 @@ export function createLoans(clock: Clock) {
 
     return {
       isPipelined,
-      isSuspect: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= failedAt,
+      isDoubtful: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= failedAt,
       query,
       async queryAll(statements) {
         if (!isPipelined) {

@@ -7,7 +7,7 @@ import type { Engine } from '../store/sql/engine.js'
 import { sql } from '../store/sql/sql.js'
 import { postgresDialect } from './dialect.js'
 import { hasLostStatement, isDataError, isTransient, postgresCode } from './errors.js'
-import { createListener } from './notifications.js'
+import { createNotifications } from './notifications.js'
 import { createConnections, type PostgresPool } from './pool.js'
 import { withoutRights } from './rights.js'
 import { asOpenError, checkServer, migratePostgres } from './setup.js'
@@ -34,7 +34,7 @@ export function createPostgresEngine(options: {
 }): Engine {
   const { connection, schema, maxConnections, preparedStatements: isNamed = true, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
-  const listener = createListener({ connections, channel: schema, clock, warn })
+  const listener = createNotifications({ connections, channel: schema, clock, warn })
   const transactions = createTransactions({ connections, schema, isNamed, clock })
 
   let role = ''

@@ -11,9 +11,9 @@ import type { PostgresConnections } from './pool.js'
 
 /** The interval of a query whether the connection still listens. One that does not answer is half-open. */
 const HEARTBEAT_MS = 5 * SECOND
-/** How long a probe, a message to this process, may take. */
-const PROBE_MS = 2 * SECOND
-/** After this many lost probes in a row no messages are expected here, for `OFF_MS`. */
+/** How long an echo, a message to this process, may take. */
+const ECHO_MS = 2 * SECOND
+/** After this many lost echoes in a row no messages are expected here, for `OFF_MS`. */
 const PROBES = 3
 const OFF_MS = 10 * MINUTE
 /** Hints are collected for this long and sent in one transaction: a NOTIFY locks the whole database at its commit. */
@@ -25,7 +25,7 @@ const MAX_NAMED = 20
  * Receives hints by LISTEN, and sends them by NOTIFY. Hints only save time: without them work is found, and
  * decisions expire, a little later. docs/states.md has the states of the connection.
  */
-export function createListener(options: {
+export function createNotifications(options: {
   connections: PostgresConnections
   /** The channel: the name of the schema. */
   channel: string
@@ -39,9 +39,9 @@ export function createListener(options: {
   /** `on`: any state between new and closed. */
   let state: 'new' | 'on' | 'closed' = 'new'
   let listening: PostgresConnection | undefined
-  const probing = createRecheck(clock, PROBE_MS)
+  const echo = createRecheck(clock, ECHO_MS)
   let failures = 0
-  let lostProbes = 0
+  let lostEchoes = 0
   let timer: unknown
 
   async function listen() {
@@ -54,10 +54,10 @@ export function createListener(options: {
       })
       connection.onLost(() => reconnect(connection))
       await connection.query(`listen ${quoted(channel)}`)
-      const isReceived = await probe()
+      const isReceived = await echoes()
       if (state !== 'on') return
-      if (!isReceived) return probeLost(connection)
-      lostProbes = 0
+      if (!isReceived) return echoLost(connection)
+      lostEchoes = 0
       failures = 0
       // Messages may have been sent before the connection listened.
       ANYTHING.forEach(onHint)
@@ -68,9 +68,9 @@ export function createListener(options: {
   }
 
   /** Whether a message to this process arrives in time. */
-  async function probe(): Promise<boolean> {
-    const received = probing.wait(PROBE_MS)
-    await sender.send([probeFrom(self)])
+  async function echoes(): Promise<boolean> {
+    const received = echo.wait(ECHO_MS)
+    await sender.send([echoFrom(self)])
     return received
   }
 
@@ -100,17 +100,17 @@ export function createListener(options: {
     if (state === 'on') timer = clock.setTimeout(listen, inMs)
   }
 
-  /** One lost probe may be a slow server, several in a row are a pooler; see docs/decisions/hints-may-be-lost.md. */
-  function probeLost(connection: PostgresConnection) {
-    if (++lostProbes < PROBES) return reconnect(connection)
+  /** One lost echo may be a slow server, several in a row are a pooler; see docs/decisions/hints-may-be-lost.md. */
+  function echoLost(connection: PostgresConnection) {
+    if (++lostEchoes < PROBES) return reconnect(connection)
     reconnect(connection, OFF_MS)
-    if (lostProbes === PROBES) warn('listen_unavailable')
+    if (lostEchoes === PROBES) warn('listen_unavailable')
   }
 
   function receive(payload: unknown) {
     const message = messageIn(payload)
     if (message?.kind === 'hint' && message.from !== self) onHint(message.hint)
-    if (message?.kind === 'probe' && message.from === self) probing.end()
+    if (message?.kind === 'echo' && message.from === self) echo.end()
   }
 
   return {
@@ -136,7 +136,7 @@ export function createListener(options: {
       state = 'closed'
       clock.clearTimeout(timer)
       sender.close()
-      probing.end()
+      echo.end()
       const connection = listening
       listening = undefined
       // The next user of a pooled connection must not receive our messages.
@@ -203,11 +203,11 @@ function createHintSender(options: {
   }
 }
 
-/** A message of the channel: `<process> probe`, or `<process> <kind of hint> <business>`. */
-type Message = { from: string } & ({ kind: 'probe' } | { kind: 'hint'; hint: Hint })
+/** A message of the channel: `<process> echo`, or `<process> <kind of hint> <business>`. */
+type Message = { from: string } & ({ kind: 'echo' } | { kind: 'hint'; hint: Hint })
 
 /** A message of a process to itself. */
-const probeFrom = (self: string) => `${self} probe`
+const echoFrom = (self: string) => `${self} echo`
 
 const hintFrom = (self: string, hint: Hint) => `${self} ${textOf(hint)}`
 
@@ -224,7 +224,7 @@ function messageIn(payload: unknown): Message | undefined {
   const [from = '', kind, business] = payload.split(' ')
   const businessUid = business ? decoded(business) : null
   switch (kind) {
-    case 'probe':
+    case 'echo':
       return { from, kind }
     case 'journal':
       return { from, kind: 'hint', hint: { kind } }

@@ -101,7 +101,7 @@ export function createConnections(
     async acquire() {
       for (;;) {
         const loan = await connect()
-        if (!loan.isSuspect) return loan
+        if (!loan.isDoubtful) return loan
         loan.release(true)
       }
     },

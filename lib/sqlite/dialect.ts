@@ -1,9 +1,9 @@
 import type { Dialect, Given, Write } from '../store/sql/dialect.js'
 import { type Query, sql } from '../store/sql/sql.js'
-import type { StoreTime } from './time.js'
+import type { SqliteTime } from './time.js'
 
 /** SQLite's SQL. Its times are values of this process: `time.ts`. */
-export function sqliteDialect(time: () => Pick<StoreTime, 'now' | 'ofLeases'>): Dialect {
+export function sqliteDialect(time: () => Pick<SqliteTime, 'now' | 'ofLeases'>): Dialect {
   return {
     compile: (query) => query.compile(placeholder),
     now: () => sql<number>`${time().now()}`,
@@ -62,7 +62,7 @@ export function queriesOf({ query, rows }: Write, times: Times): Query[] {
 type Times = ReturnType<typeof timesOf>
 
 /** The times of a statement, or of a whole transaction. */
-export const timesOf = (time: Pick<StoreTime, 'now' | 'ofLeases'>) => ({
+export const timesOf = (time: Pick<SqliteTime, 'now' | 'ofLeases'>) => ({
   now: time.now(),
   leaseNow: time.ofLeases(),
 })

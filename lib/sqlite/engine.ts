@@ -24,7 +24,7 @@ import { createTransactions } from './transactions.js'
  * |---|---|---|
  * | sound | `open()` | the events below |
  * | sound, and full | the system refuses a write: a full disk, a quota, a file-size limit. SQLite has rolled it back, and only that transaction fails | there is room again |
- * | suspect | a sync of ours or of a checkpoint fails, or the disk reports an I/O error, so the content of the disk is unknown. No commit so far that was not acknowledged is ever acknowledged. Reads go on; each write first writes the WAL again and moves it into the database under SQLite's own syncs, on a new connection | that succeeds: sound |
+ * | distrusted | a sync of ours or of a checkpoint fails, or the disk reports an I/O error, so the content of the disk is unknown. No commit so far that was not acknowledged is ever acknowledged. Reads go on; each write first writes the WAL again and moves it into the database under SQLite's own syncs, on a new connection | that succeeds: sound |
  * | gone | its path names no file or another one, or its content is not what SQLite wrote. Reads go on; no write begins and none is acknowledged | the same file is back: sound |
  * | damaged | a check or a read finds damage. Every call rejects `store_corrupt` | `open()` |
  */
@@ -43,7 +43,7 @@ export function createSqliteEngine(options: {
   const backups = createMutex()
   /** Ends the backup that runs. */
   let backup = new AbortController()
-  let suspect: unknown
+  let failedSync: unknown
   let damage: unknown
   /** Commits of this process. Earlier commits of others precede them in the WAL, so one sync covers both. */
   let commits = 0
@@ -58,19 +58,19 @@ export function createSqliteEngine(options: {
   }
 
   function requirePlace() {
-    const why = file?.place?.fault(suspect === undefined)
+    const why = file?.place?.fault(failedSync === undefined)
     if (why !== undefined) throw unavailable(`Cannot use the SQLite file ${path}: ${why}`)
   }
 
   /** Returns the connection to write with. If a sync has failed, it first renews the file. The caller holds the mutex. */
   async function writable(): Promise<SqliteConnection> {
     requirePlace()
-    if (suspect !== undefined) {
+    if (failedSync !== undefined) {
       // A backup under way is ended: it keeps the database file as it is, and the renewal writes that file.
       backup.abort(unavailable('a sync of the database failed meanwhile'))
       try {
         await opened().renew()
-        suspect = undefined
+        failedSync = undefined
       } catch (error) {
         throw explain(error)
       }
@@ -79,7 +79,7 @@ export function createSqliteEngine(options: {
   }
 
   function distrust(error: unknown) {
-    suspect = error
+    failedSync = error
     distrusted = commits
   }
 
@@ -139,7 +139,7 @@ export function createSqliteEngine(options: {
     async open() {
       // An earlier opening may have failed after this point.
       await release()
-      suspect = undefined
+      failedSync = undefined
       damage = undefined
       try {
         file = await openSqliteFile({
@@ -175,11 +175,12 @@ export function createSqliteEngine(options: {
     async durable(since = commits) {
       if (inMemory) return
       const trusted = () => {
-        if (distrusted > since) throw cannotSync(suspect ?? new Error('a sync failed before it was on disk'))
+        if (distrusted > since)
+          throw cannotSync(failedSync ?? new Error('a sync failed before it was on disk'))
       }
       trusted()
-      // A sync of a suspect file proves nothing. An empty transaction makes the file sound first.
-      if (suspect !== undefined) await transact(() => {})
+      // A sync of a distrusted file proves nothing. An empty transaction makes the file sound first.
+      if (failedSync !== undefined) await transact(() => {})
       try {
         await opened().wal?.durable()
       } catch (error) {
@@ -195,7 +196,7 @@ export function createSqliteEngine(options: {
       } catch (error) {
         return error
       }
-      return suspect === undefined ? undefined : cannotSync(suspect)
+      return failedSync === undefined ? undefined : cannotSync(failedSync)
     },
 
     announce() {},
@@ -230,7 +231,7 @@ export function createSqliteEngine(options: {
     async close() {
       stopWatching()
       backup.abort(unavailable('the store was closed meanwhile'))
-      suspect = undefined
+      failedSync = undefined
       const unlock = await mutex.lock()
       await release().finally(unlock)
     },

@@ -3,7 +3,7 @@ import { type Clock, LEAP_MS, MINUTE } from '../base/clock.js'
 import type { SqliteConnection } from './drivers.js'
 
 /** The two times of a SQLite store, in milliseconds; see `startTime`. */
-export interface StoreTime {
+export interface SqliteTime {
   /** For dates, ages and due times. It goes on while the machine sleeps. */
   now(): number
   /** For leases. It stands still while the machine sleeps, and setting the wall clock does not move it. */
@@ -26,7 +26,7 @@ export interface StoreTime {
  * Belongs to a write transaction, and always writes: the first commit of a WAL syncs its header, which the opening should
  * do and not the first delivery.
  */
-export function startTime(connection: SqliteConnection, clock: Clock): StoreTime {
+export function startTime(connection: SqliteConnection, clock: Clock): SqliteTime {
   // A monotonic clock that shows less than 2001 counts from something else, such as the start of the process.
   const isTime = clock.monotonic() > 1e12
   const processStart = isTime ? 0 : Number(process.hrtime.bigint()) / 1e6 - performance.now()

@@ -6,7 +6,7 @@ import { placeholder, queriesOf, timesOf } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { sqliteCode } from './errors.js'
 import type { Mutex } from './mutex.js'
-import type { StoreTime } from './time.js'
+import type { SqliteTime } from './time.js'
 
 interface TransactionsOptions {
   mutex: Mutex
@@ -14,7 +14,7 @@ interface TransactionsOptions {
   readable(): SqliteConnection
   /** The connection to write with; rejects while earlier commits may not be on disk. */
   writable(): Promise<SqliteConnection>
-  time(): StoreTime
+  time(): SqliteTime
   beforeCommit(connection: SqliteConnection): void
   afterCommit(): void
   /** Turns an error of the library into the one for callers. */

@@ -88,7 +88,7 @@ export function asStoreError(
 }
 
 /** The transactions of all calls of the store. They reject once another app has taken it; writes decide its health. */
-export function createTransactions(options: {
+export function createStoreTransactions(options: {
   engine: Pick<Engine, 'read' | 'write' | 'mark' | 'durable'>
   ownership: Pick<Ownership, 'check'>
   health: Pick<WriteHealth, 'watch'>
@@ -125,4 +125,4 @@ export function createTransactions(options: {
   }
 }
 
-export type Transactions = ReturnType<typeof createTransactions>
+export type Transactions = ReturnType<typeof createStoreTransactions>

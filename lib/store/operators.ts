@@ -3,17 +3,17 @@ import { isNamedWithin } from './journal/is-handled.js'
 import { LANE_TOPICS } from './lanes/heads.js'
 import type { Arrival, StoreObservation } from './port/operators.js'
 import { isTopicAmong, type Topic, URGENCY } from './port/store.js'
+import type { ClockOffset } from './sql/clock-offset.js'
 import type { Engine } from './sql/engine.js'
 import { schemaVersion } from './sql/migrations.js'
 import type { JournalTable } from './sql/schema.js'
 import { type Sql, sql } from './sql/sql.js'
-import type { StoreTime } from './sql/store-time.js'
 
 /** Queries for operators that read one index each. */
 export function createObservation(
   engine: Engine,
   read: Engine['read'],
-  offsetOf: StoreTime,
+  offsetOf: ClockOffset,
 ): StoreObservation {
   return {
     async arrivals(limit) {

@@ -54,7 +54,7 @@ export function createOwnership(
   return {
     /**
      * Before a migration: rejects `store_of_another_app` when another app has read subscriptions into this database, which
-     * may be of any version. All other cases are those of `claim`, after it.
+     * may be of any version. All other cases are those of `take`, after it.
      */
     async requireNoOther(trx: Connection, given: StoreOwner | undefined) {
       if (!given || given.adopt) return
@@ -71,7 +71,7 @@ export function createOwnership(
     },
 
     /** Rejects `store_of_another_app`. */
-    async claim(given: StoreOwner) {
+    async take(given: StoreOwner) {
       const { fingerprint, adopt } = given
       await engine.write(async (trx) => {
         await sql`insert into store_owner (id, has_read) values (1, 0) on conflict (id) do nothing`.execute(

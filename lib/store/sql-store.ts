@@ -4,7 +4,7 @@ import { createListeners } from '../base/listeners.js'
 import { requireStorable } from '../base/record.js'
 import { createAcceptance } from './acceptance.js'
 import { createEntryCounts } from './journal/counts.js'
-import { createErase } from './journal/erase.js'
+import { createErasing } from './journal/erase.js'
 import { createHandledTopics } from './journal/handled-topics.js'
 import { createJournal } from './journal/journal.js'
 import { createEntryList } from './journal/listing.js'
@@ -15,13 +15,13 @@ import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
 import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
-import { asStoreError, createLifeCycle, createTransactions } from './life-cycle.js'
+import { asStoreError, createLifeCycle, createStoreTransactions } from './life-cycle.js'
 import { createObservation } from './operators.js'
 import { createOwnership } from './ownership.js'
 import type { Hint, Store, StoreOwner } from './port/store.js'
+import { createClockOffset } from './sql/clock-offset.js'
 import type { Engine } from './sql/engine.js'
 import { MIGRATIONS } from './sql/migrations.js'
-import { createStoreTime } from './sql/store-time.js'
 import { createReadClaims, createReadFirst } from './subscriptions/claims.js'
 import { createSubscriptionCounts } from './subscriptions/counts.js'
 import { createReadFinishes } from './subscriptions/finishes.js'
@@ -47,7 +47,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   }
 
   const ownership = createOwnership(engine, clock)
-  const offsetOf = createStoreTime(engine.clock)
+  const offsetOf = createClockOffset(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
   const { request } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
@@ -74,7 +74,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     isDataError: (error) => engine.isDataError(error),
   })
   const { calls, isClosed, whileOpen } = lifeCycle
-  const transactions = createTransactions({ engine, ownership, health, whileOpen })
+  const transactions = createStoreTransactions({ engine, ownership, health, whileOpen })
   const { inside, read, write, onDisk } = transactions
 
   const readClaims = createReadClaims(engine, subscriptions)
@@ -92,7 +92,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErase({ engine, write, lanes, journal, offsetOf, announce })
+  const erase = createErasing({ engine, write, lanes, journal, offsetOf, announce })
 
   return {
     ...calls,
@@ -186,7 +186,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       await engine.open()
       const mark = engine.mark()
       await engine.migrate(MIGRATIONS, (trx) => ownership.requireNoOther(trx, owner))
-      if (owner) await ownership.claim(owner)
+      if (owner) await ownership.take(owner)
       if (engine.isLocal) await endAbandonedLeases(engine)
       await engine.durable(mark)
       engine.watch(notify)

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
 import type { LaneFinish } from '../../../lib/store/port/store.js'
 import type { Query } from '../../../lib/store/sql/sql.js'
-import { createLaneFinishes } from '../../../lib/work/handling/results.js'
+import { createResultWrites } from '../../../lib/work/handling/results.js'
 import { EVERY_TOPIC, eventOf, handling, leasedEntries } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -79,7 +79,7 @@ describe('H36 the finishes of entries with large payloads', () => {
         return finishes.map(({ id }) => id)
       },
     }
-    const finishes = createLaneFinishes({ store, clock: systemClock })
+    const finishes = createResultWrites({ store, clock: systemClock })
     const { signal } = new AbortController()
     const finish = (id: string) => ({
       finish: { id, leaseToken: 't', results: [], keepLease: false },

@@ -52,7 +52,7 @@ function acceptAllKinds(store: Store): Promise<unknown> {
   const of = { subscriptionUid: 's1', businessUid: 'b1' }
   const refreshes = [
     { kind: 'subscription', ...of, purchasableUid: null, announces: 'end' },
-    { kind: 'known', ...of },
+    { kind: 'stored', ...of },
     { kind: 'business', businessUid: 'b1', install: null },
   ] as const
   return store.accept(refreshes.map((refresh) => ({ ...eventOf('s1'), refresh })))

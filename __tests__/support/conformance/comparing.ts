@@ -7,7 +7,7 @@ export const COMPARING: Checks = {
     await purchased(lab, 1, 2, 3)
     await lab.known('s4', 'canceled', 'b4')
     const first = await lab.refuse('s1')
-    const alone = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true, unread: 2 }
+    const alone = { failing: 1, served: 0, recovered: 0, isSteady: false, exist: true, untested: 2 }
     has(await lab.otherBusinesses(first, 0), { ...alone, lately: { failing: 1, served: 0 } })
     await lab.pass(50)
     await lab.request('s2', 'b2')
@@ -17,7 +17,7 @@ export const COMPARING: Checks = {
     await lab.refuse('s2')
     has(await lab.otherBusinesses(first, 40), { failing: 2, served: 0, exist: true })
     await lab.refuse('s3')
-    has(await lab.otherBusinesses(first, 40), { unread: 0, lately: { failing: 3, served: 0 } })
+    has(await lab.otherBusinesses(first, 40), { untested: 0, lately: { failing: 3, served: 0 } })
     has(await lab.counts(), { active: 3, refused: 3, withoutToken: 3, hidden: 0, leaving: 0 })
     has(await lab.counts(), { refusedLately: 3, servedMeanwhile: 0 })
     for (const uid of ['b2', 'b3']) await lab.requestRefresh(business(uid, false))
@@ -84,7 +84,8 @@ export const COMPARING: Checks = {
     await lab.pass(600)
     const claim = await lab.refuse('s1')
     await lab.refuse('s2')
-    const readServed = (limit: number) => lab.readOthers(claim, { which: 'served', unreadForMs: 300, limit })
+    const readServed = (limit: number) =>
+      lab.readOthers(claim, { which: 'served', untestedForMs: 300, limit })
     assert.equal(await readServed(1), 1)
     assert.equal(await readServed(5), 1)
     const others = await lab.claimAll()

@@ -20,7 +20,7 @@ type Handle = (req: IncomingMessage, res: ServerResponse) => void
 
 const { router: receive } = createDoors({
   ...RECEIVER_DEFAULTS,
-  indexOfSecret: (candidate) => [SECRET].indexOf(candidate),
+  indexOfSecret: (presented) => [SECRET].indexOf(presented),
   // This wait is long enough for a sender to disconnect.
   accept: async (envelopes) => {
     await new Promise((resolve) => setTimeout(resolve, 20))

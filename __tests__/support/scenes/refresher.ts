@@ -36,7 +36,7 @@ export function createReads(concurrency: number, { isEndless = false } = {}) {
       renewRead: async () => true,
       otherBusinesses: async () => ({
         ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: false },
-        ...{ unread: 0, lately: { failing: 0, served: 0 } },
+        ...{ untested: 0, lately: { failing: 0, served: 0 } },
       }),
       readOthers: async () => 0,
     },

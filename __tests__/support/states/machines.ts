@@ -1,5 +1,5 @@
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
-import { createListener } from '../../../lib/postgres/notifications.js'
+import { createNotifications } from '../../../lib/postgres/notifications.js'
 import { createLifeCycle } from '../../../lib/store/life-cycle.js'
 import { createRunningItems } from '../../../lib/work/leases/lease.js'
 import { createLeaseLoop } from '../../../lib/work/leases/lease-loop.js'
@@ -244,18 +244,18 @@ function suspectRounds(): Explored<
   }
 }
 
-function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for a probe' | 'wait' | 'close'> {
+function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for an echo' | 'wait' | 'close'> {
   const clock = handClock()
   const server = createListeningServer()
   let acquiring: ReturnType<typeof gate<void>> | undefined
   let isFirst = true
   let hints = 0
-  const made = createListener({
+  const made = createNotifications({
     connections: {
       max: 2,
       close: async () => {},
       async acquire() {
-        // The second connection of a try sends the probe.
+        // The second connection of a try sends the echo.
         if (isFirst) {
           acquiring = gate()
           await acquiring.opened
@@ -279,7 +279,7 @@ function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for 
   const inputs = {
     start,
     connect: () => connects(false),
-    'wait for a probe': () => connects(true),
+    'wait for an echo': () => connects(true),
     fail() {
       acquiring?.fail(new Error('no connection'))
       acquiring = undefined
@@ -300,7 +300,7 @@ function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for 
       'start',
       'close',
       ...(acquiring
-        ? (['connect', 'fail', 'wait for a probe'] as const)
+        ? (['connect', 'fail', 'wait for an echo'] as const)
         : hints > 0
           ? []
           : (['wait'] as const)),

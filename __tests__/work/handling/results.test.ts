@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { Entry, LaneClaim, LaneFinish } from '../../../lib/store/port/store.js'
-import { createLaneFinishes, createLaneResults } from '../../../lib/work/handling/results.js'
+import { createLaneResults, createResultWrites } from '../../../lib/work/handling/results.js'
 import { EVERY_TOPIC, handling, LONG } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -24,7 +24,7 @@ describe('a result whose write fails for good', () => {
     const noted: string[] = []
     const results = createLaneResults({
       lane,
-      finishes: createLaneFinishes({ store, clock: systemClock }),
+      finishes: createResultWrites({ store, clock: systemClock }),
       lost: new AbortController().signal,
       onWritten: ({ entry }) => void noted.push(entry.id),
     })
@@ -56,7 +56,7 @@ describe.each(ENGINE_NAMES)('a result that %s refuses', (name) => {
     const lanes = await store.claimLanes({
       ...{ limit: 3, entryLimit: 3, leaseMs: LONG, topics: EVERY_TOPIC, exceptKeys: [] },
     })
-    const finishes = createLaneFinishes({ store, clock: systemClock })
+    const finishes = createResultWrites({ store, clock: systemClock })
     const written = lanes.map(({ id, leaseToken, entries }) => {
       const result = id === 's2' ? ({ kind: 'dead', error: 'poison' } as const) : ({ kind: 'done' } as const)
       const results = entries.map((entry) => ({ id: entry.id, attempt: 1, result }))

@@ -126,7 +126,7 @@ describe('slots', () => {
 
   it('pass over an item that has no place beside the others', async () => {
     const { take, taken, end, clock } = scene({
-      hasPlace: (item, others, places) => item !== 'routine' || others.length < places - 1,
+      hasSeat: (item, others, seats) => item !== 'routine' || others.length < seats - 1,
     })
     for (const item of ['a', 'routine', 'b', 'c']) take(item)
     await clock.rest()
@@ -155,7 +155,7 @@ describe('slots', () => {
 function scene(
   options: {
     isWaiting?(item: string): boolean
-    hasPlace?(item: string, others: readonly string[], places: number): boolean
+    hasSeat?(item: string, others: readonly string[], seats: number): boolean
   } = {},
 ) {
   const clock = createVirtualClock({ isBusy: () => false })

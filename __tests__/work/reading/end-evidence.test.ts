@@ -74,7 +74,7 @@ describe('D60 the evidence for an end', () => {
 describe('D61 an end is believed', () => {
   const others = {
     ...{ failing: 1, served: 0, recovered: 0, isSteady: false, exist: true },
-    ...{ unread: 0, lately: { failing: 0, served: 0 } },
+    ...{ untested: 0, lately: { failing: 0, served: 0 } },
   }
 
   it.each([
@@ -97,10 +97,10 @@ describe('D61 an end is believed', () => {
   })
 
   it('of one that no event announced only when some others were read since, more if any of them fails', () => {
-    const one = { ...others, served: 4, unread: 9 }
+    const one = { ...others, served: 4, untested: 9 }
     expect(believe('missing', one, false)).toBe('unproven')
     expect(believe('update', { ...one, served: 5 }, false)).toBe('believed')
-    expect(believe('missing', { ...one, unread: 0 }, false)).toBe('believed')
+    expect(believe('missing', { ...one, untested: 0 }, false)).toBe('believed')
     expect(believe('missing', { ...one, failing: 2, served: 18 }, false)).toBe('unproven')
     expect(believe('missing', { ...one, failing: 2, served: 19 }, false)).toBe('believed')
     expect(believe('record', one, false, true)).toBe('believed')

@@ -13,7 +13,7 @@ describe('the classes of reads', () => {
     expect(leases(8)).toEqual([EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE, EVENT, EVENT, EVENT])
   })
 
-  it('take turns where there are fewer places than classes, so that none starves', () => {
+  it('take turns where there are fewer seats than classes, so that none starves', () => {
     const { leases } = scene()
     expect(Array.from({ length: 7 }, () => leases(1)[0])).toEqual([...ALL, EVENT, UNREAD])
   })
@@ -36,28 +36,28 @@ describe('the classes of reads', () => {
     [3, 1],
     [4, 2],
     [9, 4],
-  ])('of subscriptions that were never read have half of the places: of %d %d', (places, most) => {
+  ])('of subscriptions that were never read have half of the seats: of %d %d', (seats, most) => {
     const { leases, classes } = scene()
-    expect(leases(places, [UNREAD])).toHaveLength(most)
+    expect(leases(seats, [UNREAD])).toHaveLength(most)
     const others = Array.from({ length: most }, () => readOf(UNREAD))
-    expect(classes.hasPlace(readOf(UNREAD), others, places)).toBe(false)
-    expect(classes.hasPlace(readOf(UNREAD), others.slice(1), places)).toBe(true)
-    expect(classes.hasPlace(readOf(TRACK), others, places + 1)).toBe(true)
+    expect(classes.hasSeat(readOf(UNREAD), others, seats)).toBe(false)
+    expect(classes.hasSeat(readOf(UNREAD), others.slice(1), seats)).toBe(true)
+    expect(classes.hasSeat(readOf(TRACK), others, seats + 1)).toBe(true)
   })
 
   it.each([
     [1, 1],
     [2, 1],
     [4, 3],
-  ])('of the reconcile leave one place to events: of %d places they have %d', (places, most) => {
+  ])('of the reconcile leave one place to events: of %d seats they have %d', (seats, most) => {
     const { leases, classes } = scene()
-    expect(leases(places, [RECONCILE])).toHaveLength(most)
+    expect(leases(seats, [RECONCILE])).toHaveLength(most)
     const others = Array.from({ length: most }, () => readOf(RECONCILE))
-    expect(classes.hasPlace(readOf(TRACK), others, places)).toBe(false)
-    expect(classes.hasPlace(readOf(EVENT), others, places)).toBe(true)
+    expect(classes.hasSeat(readOf(TRACK), others, seats)).toBe(false)
+    expect(classes.hasSeat(readOf(EVENT), others, seats)).toBe(true)
   })
 
-  it('that may have all places are events, imports and verifications', () => {
+  it('that may have all seats are events, imports and verifications', () => {
     for (const urgency of [EVENT, TRACK, VERIFICATION] as const)
       expect(scene().leases(4, [urgency])).toEqual([urgency, urgency, urgency, urgency])
   })
@@ -66,11 +66,11 @@ describe('the classes of reads', () => {
     const { classes, leases } = scene((businessUid) => businessUid === 'slow')
     const slow = [TRACK, VERIFICATION, UNREAD].map((urgency) => readOf(urgency, 'slow'))
     for (const urgency of [UNREAD, TRACK, VERIFICATION, RECONCILE] as const)
-      expect(classes.hasPlace(readOf(urgency), slow, 4)).toBe(false)
-    expect(classes.hasPlace(readOf(EVENT), slow, 4)).toBe(true)
+      expect(classes.hasSeat(readOf(urgency), slow, 4)).toBe(false)
+    expect(classes.hasSeat(readOf(EVENT), slow, 4)).toBe(true)
     expect(leases(4, ALL, slow)).toEqual([EVENT])
     expect(
-      classes.hasPlace(
+      classes.hasSeat(
         readOf(TRACK),
         [readOf(EVENT, 'slow'), readOf(EVENT, 'slow'), readOf(EVENT, 'slow')],
         4,
@@ -127,11 +127,11 @@ function scene(isWaitingForToken: (businessUid: string) => boolean = () => false
   const classes = createReadClasses({ isWaitingForToken })
   return {
     classes,
-    /** The classes of the leases of one claim, which fills these places beside the others. */
-    leases(places: number, due: readonly Urgency[] = ALL, others: readonly ReadClaim[] = []) {
-      const choose = classes.chooser(others, places)
+    /** The classes of the leases of one claim, which fills these seats beside the others. */
+    leases(seats: number, due: readonly Urgency[] = ALL, others: readonly ReadClaim[] = []) {
+      const choose = classes.chooser(others, seats)
       const taken: Urgency[] = []
-      while (taken.length < places - others.length) {
+      while (taken.length < seats - others.length) {
         const next = choose(due, taken)
         if (next === undefined) break
         taken.push(next)

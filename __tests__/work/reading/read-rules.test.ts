@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { SubscriptionRecord } from '../../../lib/base/record.js'
 import type { ReadClaim } from '../../../lib/store/port/store.js'
-import { isOlder, isUpdated, ownerIn } from '../../../lib/work/reading/facts.js'
+import { businessIn, isOlder, isUpdated } from '../../../lib/work/reading/facts.js'
 import {
   EARLY_SHARES,
   halfSince,
@@ -89,9 +89,9 @@ describe('two records', () => {
   it('name an owner only if an earlier read exists', () => {
     const mismatch = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'x' } as const
     const known = { record: record('purchased', 1) }
-    expect(ownerIn(mismatch, known)).toBe('x')
-    expect(ownerIn(mismatch, { record: null })).toBeUndefined()
-    expect(ownerIn({ kind: 'missing' }, known)).toBeUndefined()
+    expect(businessIn(mismatch, known)).toBe('x')
+    expect(businessIn(mismatch, { record: null })).toBeUndefined()
+    expect(businessIn({ kind: 'missing' }, known)).toBeUndefined()
   })
 })
 

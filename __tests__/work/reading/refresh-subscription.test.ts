@@ -15,7 +15,7 @@ const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
 /** Another business was served since. */
 const SERVED: OtherBusinesses = {
   ...{ failing: 1, served: 1, recovered: 0, isSteady: true, exist: true },
-  ...{ unread: 0, lately: { failing: 0, served: 0 } },
+  ...{ untested: 0, lately: { failing: 0, served: 0 } },
 }
 
 describe('a leased read', () => {

@@ -100,7 +100,7 @@ export function createDeliveryReplies(clock: Pick<Clock, 'monotonic'>) {
       }
       rightAt = at
       wrongAt = []
-      replies = newest(replies, { outcome, code: REFUSALS[outcome], at })
+      replies = newest(replies, { outcome, code: PROBLEM_OF_OUTCOME[outcome], at })
     },
 
     /** What the store last reported about itself: null or undefined when it works. */
@@ -135,7 +135,7 @@ function replyOf(outcome: string): string {
 }
 
 /** The problem that each refusal is a sign of. */
-const REFUSALS: Readonly<Record<string, ProblemCode>> = {
+const PROBLEM_OF_OUTCOME: Readonly<Record<string, ProblemCode>> = {
   delivery_not_accepted: 'deliveries_not_accepted',
   verification_failed: 'verification_failing',
   delivery_refused: 'deliveries_refused',

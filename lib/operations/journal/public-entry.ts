@@ -6,7 +6,7 @@ import type {
   EntryStatus,
   JournalEntry as InStore,
 } from '../../store/port/store.js'
-import type { HandlerFailure as FailureInWorker } from '../../work/handling/call-handlers.js'
+import type { FailedCall } from '../../work/handling/call-handlers.js'
 import type { StoredChange } from '../../work/reading/purchase-change.js'
 
 /**
@@ -68,7 +68,7 @@ export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFa
   retryInMs: null,
 })
 
-export const publicFailure = (failure: FailureInWorker): HandlerFailure => withPlatformNames(failure)
+export const publicFailure = (failure: FailedCall): HandlerFailure => withPlatformNames(failure)
 
 /** A value with `business_uid` and `subscription_uid` instead of the internal names. */
 function withPlatformNames<T extends { businessUid: string | null; subscriptionUid: string | null }>({

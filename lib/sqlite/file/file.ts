@@ -11,7 +11,7 @@ import {
 } from '../drivers.js'
 import { isSuspicious, sqliteCode } from '../errors.js'
 import type { Mutex } from '../mutex.js'
-import { type StoreTime, startTime } from '../time.js'
+import { type SqliteTime, startTime } from '../time.js'
 import { inTransaction, retryWhileBusy } from '../transactions.js'
 import { checkFile } from './check.js'
 import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
@@ -25,7 +25,7 @@ import { openWal, type Wal } from './wal.js'
 export interface OpenFile {
   library: SqliteLibrary
   connection: SqliteConnection
-  time: StoreTime
+  time: SqliteTime
   /** Undefined for `:memory:`. */
   wal: Wal | undefined
   checkpoints: ReturnType<typeof createCheckpoints> | undefined
@@ -235,7 +235,7 @@ export function connect(library: SqliteLibrary, path: string): SqliteConnection 
 }
 
 /** Starts the store's time in a transaction of its own. */
-export function readTime(connection: SqliteConnection, clock: Clock): StoreTime {
+export function readTime(connection: SqliteConnection, clock: Clock): SqliteTime {
   return inTransaction(connection, () => startTime(connection, clock))
 }
 

@@ -1,9 +1,9 @@
 import { nextTurn } from '../../base/waiting.js'
 import type { Lanes } from '../lanes/lanes.js'
 import type { Erased, Hint, NewAction } from '../port/store.js'
+import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
-import type { StoreTime } from '../sql/store-time.js'
 import type { Journal } from './journal.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
@@ -23,12 +23,12 @@ const SUBSCRIPTIONS = 25
  * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
  * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
  */
-export function createErase(options: {
+export function createErasing(options: {
   engine: Engine
   write: Engine['write']
   lanes: Lanes
   journal: Pick<Journal, 'insertAction'>
-  offsetOf: StoreTime
+  offsetOf: ClockOffset
   announce(hint: Hint): void
 }) {
   const { engine, write, lanes, journal, offsetOf, announce } = options

@@ -66,8 +66,8 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
-  /** Makes a batch of the events pending that were set aside while their topic was missing. */
-  async function takeBack(trx: Connection, named: readonly Topic[]): Promise<number> {
+  /** Makes a batch of the events pending that were set aside while no process named their topic. */
+  async function revive(trx: Connection, named: readonly Topic[]): Promise<number> {
     const aside = named.includes(EVERY_EVENT) ? await topicsAside(engine, trx) : []
     const oldest = [...new Set([...named, ...aside])].map(
       (topic, i) => sql`
@@ -86,7 +86,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /**
-   * Sets aside the entries at the head of a batch of lanes whose topic is missing, so that they do not delay the entries
+   * Sets aside the entries at the head of a batch of lanes whose topic no process names, so that they do not delay the entries
    * behind them. Returns how many lanes that were. Only events share a lane with others.
    */
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
@@ -147,7 +147,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       }
       if (topics.length > 0) {
         await nameEvery(0)
-        await inBatches((trx) => takeBack(trx, topics))
+        await inBatches((trx) => revive(trx, topics))
         if (rescueMs > 0) {
           const withinMs = await read((db) => reachBackMs(db, rescueMs))
           for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {

@@ -2,17 +2,17 @@ import { MINUTE } from '../../base/clock.js'
 import { nextTurn } from '../../base/waiting.js'
 import { ENTRY_KINDS, ENTRY_STATUSES } from '../port/journal.js'
 import type { EntryFilter, JournalEntry } from '../port/store.js'
+import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Sql, sql } from '../sql/sql.js'
-import type { StoreTime } from '../sql/store-time.js'
 import { withinBytes } from '../sql/within-bytes.js'
 
 /** The entries that one statement reads: on SQLite 500 take 1 ms, and 10 times as long if their pages are not in its cache. */
 const WINDOW = 500
 
 /** Lists the table `journal` for people. No statement reads more rows than a window, however large the table is. */
-export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: StoreTime) {
+export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return {
     async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
       const limit = Math.min(1_000, Math.max(1, Math.trunc(filter.limit ?? 100)))

@@ -1,15 +1,15 @@
 import type { Timeline, TimelineItem, TimelinePlace } from '../port/store.js'
+import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { sql } from '../sql/sql.js'
-import type { StoreTime } from '../sql/store-time.js'
 
 /**
  * The entries of a business and their outcomes, newest first, merged from a range of an index each. A page begins
  * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every
  * page before.
  */
-export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: StoreTime) {
+export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return async function timelineOf(
     businessUid: string,
     { before, limit }: Timeline,

@@ -9,9 +9,9 @@ import {
   type LaneFinish,
   type Topic,
 } from '../port/store.js'
+import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
-import type { StoreTime } from '../sql/store-time.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
 import { asEntry, type EntryRow, headsOf, isDue, topicsOf } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
@@ -27,7 +27,7 @@ export function createLaneClaims(options: {
   lanes: Pick<Lanes, 'advance'>
   suspects: Pick<Suspects, 'begin' | 'lanesOf'>
   finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<unknown>
-  offsetOf: StoreTime
+  offsetOf: ClockOffset
 }) {
   const { engine, read, write, lanes, suspects, finishLanes, offsetOf } = options
   /** Whether the last claim leased as many lanes as its limit. */

@@ -251,7 +251,7 @@ export type ClaimSuspectLane = Pick<ClaimLanes, 'leaseMs' | 'topics' | 'exceptKe
  * leased beside one that did. The process runs nothing of its kind beside it. The claim counts as its beginning. A result
  * ends the suspicion; a finish of a lane without a result, or of a read that was not made, takes the beginning back.
  */
-export interface Suspects {
+export interface SuspectCalls {
   /** Leases the due suspect lane with the fewest lapses, and returns only its head. On disk when this resolves. */
   claimSuspectLane(options: ClaimSuspectLane): Promise<LaneClaim | undefined>
   /** Of these kinds, that of the due suspect with the fewest lapses; null when none is due. */

@@ -83,7 +83,7 @@ export type ReadOthers =
    * Their reads show whether the platform works. They would be read next anyway, so they are not a selection of those
    * that are well.
    */
-  | { which: 'served'; unreadForMs: number; limit: number }
+  | { which: 'served'; untestedForMs: number; limit: number }
   /**
    * `failing`: subscriptions whose reads fail, or that ended within the last days without an event, because the
    * platform shows the subscription of the claim again: due at once, or `pauseMs` after their last read. If an event
@@ -108,7 +108,7 @@ export interface OtherBusinesses {
   /** Whether at least one served business has had no failed read since before this business began to fail. */
   isSteady: boolean
   /** Active businesses whose end is not announced, and that were not read since then: up to 20. */
-  unread: number
+  untested: number
   /**
    * Failures and successes of the last day: businesses that began to fail without any event, itself included, and those
    * served since the first of them. Regular reads find an outage one business after the other, so shorter windows miss it.

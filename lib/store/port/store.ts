@@ -9,7 +9,7 @@ import type {
   NewEvent,
   Pruned,
   Retention,
-  Suspects,
+  SuspectCalls,
 } from './journal.js'
 import type { OtherBusinesses, ReadOthers, StoreObservation, SubscriptionCounts } from './operators.js'
 import type {
@@ -44,7 +44,7 @@ export * from './subscriptions.js'
  *
  * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
  * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
- * An item whose lease ran out is suspect, and only the calls of `Suspects` lease it.
+ * An item whose lease ran out is suspect, and only the calls of `SuspectCalls` lease it.
  *
  * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
  * The store judges leases and due times by time of its own, so the clocks of its processes may differ.
@@ -52,7 +52,7 @@ export * from './subscriptions.js'
  * Every call rejects with a `MarketplaceError`, most often `store_unavailable`, and `argument_invalid` for data that the
  * database refuses.
  */
-export interface Store extends StoreObservation, Suspects {
+export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
    * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`

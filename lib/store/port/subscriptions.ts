@@ -210,7 +210,7 @@ export type RefreshRequest =
       announces?: Announcement
     }
   /** This subscription, if the store has it. */
-  | { kind: 'known'; subscriptionUid: string; businessUid: string; announces?: Announcement }
+  | { kind: 'stored'; subscriptionUid: string; businessUid: string; announces?: Announcement }
   /**
    * The subscriptions of the business, as `subscriptionsOf` returns them. The newest install or uninstall counts: by
    * `at`, whatever the clock of the process; without it, or with a date more than a day ahead, by its arrival.

@@ -21,8 +21,8 @@ interface NamedRow {
   updates: 0 | 1
 }
 
-/** The requests for a subscription if the store has it: of the kind `known`. */
-interface KnownRow {
+/** The requests for a subscription if the store has it: of the kind `stored`. */
+interface StoredRow {
   uid: string
   times: number
   cause: number
@@ -63,7 +63,7 @@ export const NAMED_COLUMNS = {
   quiet: 'integer',
   updates: 'integer',
 } as const
-export const KNOWN_COLUMNS = { uid: 'text', times: 'integer', cause: 'integer' } as const
+export const STORED_COLUMNS = { uid: 'text', times: 'integer', cause: 'integer' } as const
 export const RECORD_COLUMNS = { uid: 'text', business: 'text', ends: 'integer' } as const
 export const BUSINESS_COLUMNS = {
   business: 'text',
@@ -83,7 +83,7 @@ export const BUSINESS_COLUMNS = {
  */
 export function mergeRequests(requests: readonly Requested[], wall: number) {
   const named = new Map<string, NamedRow>()
-  const known = new Map<string, KnownRow>()
+  const stored = new Map<string, StoredRow>()
   const businesses = new Map<string, BusinessRow>()
   const records = new Map<string, RecordRow>()
   for (const each of requests) {
@@ -101,10 +101,10 @@ export function mergeRequests(requests: readonly Requested[], wall: number) {
       const updates = before?.updates === 1 || announces === 'update' ? 1 : 0
       const quiet = request.quiet === true && (before?.quiet ?? 1) === 1 ? 1 : 0
       named.set(uid, { uid, business, purchasable, times, cause: stronger(before, cause), quiet, updates })
-    } else if (request.kind === 'known') {
+    } else if (request.kind === 'stored') {
       const uid = request.subscriptionUid
-      const before = known.get(uid)
-      known.set(uid, { uid, times: (before?.times ?? 0) + 1, cause: stronger(before, cause) })
+      const before = stored.get(uid)
+      stored.set(uid, { uid, times: (before?.times ?? 0) + 1, cause: stronger(before, cause) })
     } else {
       const { businessUid: business, install } = request
       const before = businesses.get(business) ?? {
@@ -117,7 +117,7 @@ export function mergeRequests(requests: readonly Requested[], wall: number) {
   }
   return {
     named: sorted(named),
-    known: sorted(known),
+    stored: sorted(stored),
     businesses: sorted(businesses),
     records: sorted(records),
   }

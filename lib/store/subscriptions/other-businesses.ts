@@ -10,7 +10,7 @@ const LATELY_MS = DAY
 /** Subscriptions that ended without an event are read again, for this long, when another one comes back. */
 const ENDED_MS = 4 * DAY
 /** The count of subscriptions that no read has tested since the failure ends at this number. */
-const UNREAD_COUNTED = 20
+const UNTESTED_COUNTED = 20
 /** After an outage, a subscription that an event named since is read this much later than the others. */
 const NAMED_LATER_MS = MINUTE
 /** The rows of an index that one comparison reads at most. */
@@ -26,7 +26,7 @@ export const FAILING = sql`failing_since is not null and ${IS_OF_APP}`
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
 /** A well subscription: served, with no announced end, and with a good last read. The next read of one tests the platform. */
-const UNREAD = sql`${SERVED} and ${STAYS} and failure is null`
+const UNTESTED = sql`${SERVED} and ${STAYS} and failure is null`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
 export const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
 /** The platform has not shown it, and that is not a definite no yet. */
@@ -42,8 +42,8 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
   const since = (failingMs: number) => sql`${engine.now()} - ${Math.trunc(failingMs)}`
   const lastRead = sql`not_before - ${sql.lit(MIN_READ_INTERVAL_MS)}`
 
-  function served(unreadForMs: number): Part[] {
-    const are = sql`${UNREAD} and ${lastRead} < ${since(unreadForMs)}`
+  function served(untestedForMs: number): Part[] {
+    const are = sql`${UNTESTED} and ${lastRead} < ${since(untestedForMs)}`
     return [{ are, order: sql`read_at`, dueAt: engine.now() }]
   }
 
@@ -114,8 +114,8 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
         select ${ofLately},
           (select count(distinct business_uid) from (
             select business_uid from subscriptions
-            where ${UNREAD} and read_at < ${since(failingMs)} and ${isOther} limit ${sql.lit(UNREAD_COUNTED)}
-          ) as unread) as unread,
+            where ${UNTESTED} and read_at < ${since(failingMs)} and ${isOther} limit ${sql.lit(UNTESTED_COUNTED)}
+          ) as untested) as untested,
           (select count(distinct business_uid) from ${union(failing)} as failing where ${isOther}) as failing,
           (select count(distinct business_uid) from ${served} as served where ${isOther}) as served,
           (select count(distinct recovered) from ${served} as served where ${isOther}) as recovered,
@@ -127,7 +127,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
         failing: found.failing + 1,
         served: found.served,
         recovered: found.recovered,
-        unread: found.unread,
+        untested: found.untested,
         lately: { failing: found.failing_lately, served: found.served_lately },
         isSteady: found.steady === 1,
         exist: found.others > 0,
@@ -137,7 +137,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
     async makeDue(trx: Connection, claim: ReadClaim, options: ReadOthers): Promise<number> {
       const { businessUid } = claim.subscription
       const { limit } = options
-      const parts = options.which === 'served' ? served(options.unreadForMs) : failing(options.pauseMs)
+      const parts = options.which === 'served' ? served(options.untestedForMs) : failing(options.pauseMs)
       let made = 0
       for (const { are, order, dueAt } of parts) {
         const rows = await sql`
@@ -162,7 +162,7 @@ interface Part {
 }
 
 type Counts = Record<
-  'failing' | 'served' | 'recovered' | 'others' | 'unread' | 'failing_lately' | 'served_lately',
+  'failing' | 'served' | 'recovered' | 'others' | 'untested' | 'failing_lately' | 'served_lately',
   number
 > & { steady: 0 | 1 | null }
 

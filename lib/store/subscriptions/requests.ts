@@ -6,11 +6,11 @@ import { prepare } from '../sql/writes.js'
 import {
   BUSINESS_COLUMNS,
   DATE_TOLERANCE_MS,
-  KNOWN_COLUMNS,
   mergeRequests,
   NAMED_COLUMNS,
   RECORD_COLUMNS,
   type Requested,
+  STORED_COLUMNS,
 } from './merge-requests.js'
 import { MAX_OF_BUSINESS } from './subscriptions.js'
 
@@ -19,7 +19,7 @@ export type RefreshRequests = ReturnType<typeof createRefreshRequests>
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
   const requestNamed = prepare(engine, NAMED_COLUMNS, named, { keepsPlan: true })
-  const requestKnown = prepare(engine, KNOWN_COLUMNS, known)
+  const requestStored = prepare(engine, STORED_COLUMNS, stored)
   const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
   const announceRecords = prepare(engine, RECORD_COLUMNS, announced)
   const lock = prepare(engine, { uid: 'text', business: 'text' }, (given) => locked(engine, given))
@@ -27,18 +27,18 @@ export function createRefreshRequests(engine: Engine) {
   return {
     /** The writes of requests: one for each kind of request. */
     request(requests: readonly Requested[]): Write[] {
-      const { named, known, businesses, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
+      const { named, stored, businesses, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
       const writes: Write[] = []
       // The statements run one after the other, so two batches could each wait for rows that the other has changed.
-      if (engine.holdNames && known.length + businesses.length + records.length > 0)
+      if (engine.holdNames && stored.length + businesses.length + records.length > 0)
         writes.push(
           lock([
-            ...[...named, ...known].map(({ uid }) => ({ uid, business: null })),
+            ...[...named, ...stored].map(({ uid }) => ({ uid, business: null })),
             ...businesses.map(({ business }) => ({ uid: null, business })),
           ]),
         )
       if (named.length > 0) writes.push(requestNamed(named))
-      if (known.length > 0) writes.push(requestKnown(known))
+      if (stored.length > 0) writes.push(requestStored(stored))
       if (businesses.length > 0) writes.push(requestBusinesses(businesses))
       if (records.length > 0) writes.push(announceRecords(records))
       return writes
@@ -100,7 +100,7 @@ function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
 }
 
 /** Subscriptions that are read only if the store has them. */
-function known({ table }: Given) {
+function stored({ table }: Given) {
   return sql`
     update subscriptions set
       generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,

@@ -9,10 +9,10 @@ import {
   type Subscription,
   type SubscriptionFilter,
 } from '../port/store.js'
+import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
-import type { StoreTime } from '../sql/store-time.js'
 import { prepare, run } from '../sql/writes.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -24,7 +24,7 @@ export const MAX_OF_BUSINESS = 1_000
  * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `requests.ts` has the
  * requests, `claims.ts` and `finishes.ts` the reads, `upkeep.ts` the deletion of old rows, and the reads of all.
  */
-export function createSubscriptions(engine: Engine, offsetOf: StoreTime) {
+export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
 
   /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
@@ -111,7 +111,7 @@ function leasedRow({ now, leaseNow }: Pick<Engine, 'now' | 'leaseNow'>): Sql {
 }
 
 /** Turns rows of `subscriptions` into what the port returns. */
-function createSubscriptionRows(offsetOf: StoreTime) {
+function createSubscriptionRows(offsetOf: ClockOffset) {
   /** Converts the times of a row to the caller's wall clock. */
   function ownTime(row: TimedRow) {
     const aheadMs = offsetOf(row.store_now)

@@ -8,7 +8,7 @@ import { createHandlerCall } from './call-handler.js'
 import type { AnyHandler, Handlers } from './handlers.js'
 
 /** One failed try of one handler. */
-export interface HandlerFailure {
+export interface FailedCall {
   id: string
   kind: EntryKind
   name: string
@@ -49,7 +49,7 @@ export function createHandlerCalls(options: {
   /** Runs around each call of a handler, and returns its result. */
   around?(entry: Entry, call: () => unknown): unknown
   /** `label.handler` is the topic of the handler and its number in this process. */
-  onHandlerError?(failure: HandlerFailure, label: { handler: string; errorClass: string }): void
+  onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string }): void
 }) {
   const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)

@@ -11,7 +11,7 @@ import {
 } from '../../store/port/store.js'
 import { createLeaseLoop, type LeaseLoop, type RunInSlot } from '../leases/lease-loop.js'
 import { createHandlerCalls, type Handled } from './call-handlers.js'
-import { createLaneFinishes, createLaneResults } from './results.js'
+import { createLaneResults, createResultWrites } from './results.js'
 
 /**
  * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
@@ -52,7 +52,7 @@ export function createDispatcher(
   const { topics: claimable = handlers.topics } = options
   const { onHandled = () => {}, onDead } = options
   const calls = createHandlerCalls(options)
-  const finishes = createLaneFinishes({ store, clock })
+  const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()

@@ -12,7 +12,7 @@ interface HandledEntry {
 /** The results of one leased lane, until they are written. */
 export function createLaneResults(options: {
   lane: LaneClaim
-  finishes: ReturnType<typeof createLaneFinishes>
+  finishes: ReturnType<typeof createResultWrites>
   lost: AbortSignal
   onWritten(handled: HandledEntry): void
 }) {
@@ -83,7 +83,7 @@ const BATCH_BYTES = 1024 * 1024
  * Writes the results of entries, many lanes in one transaction. A short outage of the database must not cost a whole
  * lease, so a failed write is tried again while its lane is leased.
  */
-export function createLaneFinishes(options: { store: Pick<Store, 'finishLanes'>; clock: Clock }) {
+export function createResultWrites(options: { store: Pick<Store, 'finishLanes'>; clock: Clock }) {
   const { store, clock } = options
 
   const batches = createBatches<() => SizedFinish, boolean>({

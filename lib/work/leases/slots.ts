@@ -19,8 +19,8 @@ export interface SlotsOptions<Item> {
   concurrency: number
   /** Whether an item in a slot only waits, so that another one may run beside it. */
   isWaiting?(item: Item): boolean
-  /** Whether one of `places` slots or leases is left for this item beside the others. By default it always is. */
-  hasPlace?(item: Item, others: readonly Item[], places: number): boolean
+  /** Whether one of `seats` slots or leases is left for this item beside the others. By default it always is. */
+  hasSeat?(item: Item, others: readonly Item[], seats: number): boolean
   clock: Clock
 }
 
@@ -33,7 +33,7 @@ export interface Slot {
 
 /** At most `concurrency` leased items run at once. While items end quickly, more are leased ahead and wait here in order. */
 export function createSlots<Item>(options: SlotsOptions<Item>) {
-  const { concurrency, isWaiting, hasPlace = () => true, clock } = options
+  const { concurrency, isWaiting, hasSeat = () => true, clock } = options
   const running = createLine<Item>()
   const waiting = createLine<Waiter<Item>>()
   const deadlines = createDeadlines(PATIENCE_MS, clock)
@@ -55,7 +55,7 @@ export function createSlots<Item>(options: SlotsOptions<Item>) {
   function isFree(item: Item): boolean {
     if (isWaiting === undefined && running.size >= concurrency) return false
     const others = busy()
-    return others.length < concurrency && hasPlace(item, others, concurrency)
+    return others.length < concurrency && hasSeat(item, others, concurrency)
   }
 
   /** Gives free slots to those that have waited longest. */

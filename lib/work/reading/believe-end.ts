@@ -31,16 +31,16 @@ export function believe(
   const isMost = together >= MANY && together > served - recovered
   if (isMost || (lately.failing >= MANY && lately.failing > lately.served))
     return isLong && isSteady ? 'believed' : 'many'
-  if (evidence !== 'never shown' && !isAnnounced && missingReads(others) > 0) return 'unproven'
+  if (evidence !== 'never shown' && !isAnnounced && readsToMake(others) > 0) return 'unproven'
   if (served > 0) return 'believed'
   // Only a served business shows that one that was never read does not exist.
   return exist || evidence === 'never shown' ? 'unproven' : 'believed'
 }
 
 /** How many more of the other businesses have to be read. */
-function missingReads({ failing, served, unread }: OtherBusinesses): number {
+function readsToMake({ failing, served, untested }: OtherBusinesses): number {
   const others = failing - 1
-  return Math.min(unread, (others > 0 ? MOST_READS : FEWEST_READS) - others - served)
+  return Math.min(untested, (others > 0 ? MOST_READS : FEWEST_READS) - others - served)
 }
 
 /**
@@ -58,12 +58,12 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
     const others = await store.otherBusinesses(claim, forMs)
     const belief = evidence && believe(evidence, others, forMs >= env.maxStaleMs, isAnnounced(claim))
     if (belief === undefined ? others.failing <= others.served : belief === 'believed') return belief
-    const missing = belief === 'unproven' ? missingReads(others) : 0
-    const [unreadForMs, limit] =
-      missing > 0
-        ? [forMs, missing]
+    const toMake = belief === 'unproven' ? readsToMake(others) : 0
+    const [untestedForMs, limit] =
+      toMake > 0
+        ? [forMs, toMake]
         : [Math.min(forMs, MINUTE), Math.max(FEWEST_READS, others.failing - others.served)]
-    await store.readOthers(claim, { which: 'served', unreadForMs, limit: Math.min(MOST_READS, limit) })
+    await store.readOthers(claim, { which: 'served', untestedForMs, limit: Math.min(MOST_READS, limit) })
     return belief
   }
 
@@ -74,7 +74,7 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
     if (!others.exist && others.failing === 1 && others.served === 0) return undefined
     const belief = believe('never shown', others, false)
     if (belief !== 'believed')
-      await store.readOthers(claim, { which: 'served', unreadForMs: refusedMs, limit: MANY })
+      await store.readOthers(claim, { which: 'served', untestedForMs: refusedMs, limit: MANY })
     return belief
   }
 

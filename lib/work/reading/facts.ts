@@ -119,8 +119,8 @@ export function candidateAfter(
   { result, before, claim, env: { ofCandidate, now } }: ReadFacts,
   isTheEnd: boolean,
 ): Pick<ReadFinish, 'candidate'> {
-  const owner = ownerIn(result, before)
-  if (owner !== undefined && !ofCandidate) return { candidate: owner }
+  const named = businessIn(result, before)
+  if (named !== undefined && !ofCandidate) return { candidate: named }
   const isDenied = isTheEnd && ofCandidate?.kind === 'missing'
   const isOld = now - (before.requestedAt ?? claim.createdAt) >= CANDIDATE_FOR_MS
   return isDenied || isOld ? { candidate: null } : {}
@@ -167,7 +167,7 @@ export function isOlder(record: SubscriptionRecord, than: SubscriptionRecord | n
 }
 
 /** The business that the platform names for a subscription which the store has under another business. */
-export function ownerIn(
+export function businessIn(
   result: ReadResult,
   { record }: { record: SubscriptionRecord | null },
 ): string | undefined {

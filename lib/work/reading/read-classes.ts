@@ -5,11 +5,11 @@ const CLASSES: readonly Urgency[] = Object.values(URGENCY)
 
 /**
  * Which class of reads is leased next, and which may begin. A class with due reads, none of which is leased, goes first,
- * so that no class starves. The other places go to the classes in their order. Two rules keep a place free:
+ * so that no class starves. The other seats go to the classes in their order. Two rules keep a seat free:
  *
- * - Subscriptions that were never read have at most half of the places, because anybody who knows the delivery secret
+ * - Subscriptions that were never read have at most half of the seats, because anybody who knows the delivery secret
  *   can make up any number of them.
- * - Regular reads, and all but those of events that wait for a token, leave one place to events.
+ * - Regular reads, and all but those of events that wait for a token, leave one seat to events.
  */
 export function createReadClasses({
   isWaitingForToken,
@@ -24,33 +24,33 @@ export function createReadClasses({
     urgency === URGENCY.reconcile ||
     (urgency !== URGENCY.event && isWaitingForToken(subscription.businessUid))
 
-  function hasPlace(
+  function hasSeat(
     urgency: Urgency,
     others: readonly ReadClaim[],
-    places: number,
+    seats: number,
     taken: readonly Urgency[] = [],
   ) {
     if (urgency === URGENCY.event) return true
     const unread =
       others.filter(isUnread).length + taken.filter((each) => each === URGENCY.eventOfUnread).length
-    if (urgency === URGENCY.eventOfUnread && unread >= Math.max(1, Math.floor(places / 2))) return false
+    if (urgency === URGENCY.eventOfUnread && unread >= Math.max(1, Math.floor(seats / 2))) return false
     const long = others.filter(mayTakeLong).length + taken.filter((each) => each === URGENCY.reconcile).length
-    return long < Math.max(1, places - 1)
+    return long < Math.max(1, seats - 1)
   }
 
   return {
     all: CLASSES,
 
-    /** Whether the read may have one of `places` beside the others. */
-    hasPlace: ({ urgency }: ReadClaim, others: readonly ReadClaim[], places: number) =>
-      hasPlace(urgency, others, places),
+    /** Whether the read may have one of `seats` beside the others. */
+    hasSeat: ({ urgency }: ReadClaim, others: readonly ReadClaim[], seats: number) =>
+      hasSeat(urgency, others, seats),
 
-    /** Chooses the class of each lease of one claim, which fills `places` beside the others. */
-    chooser(others: readonly ReadClaim[], places: number): NonNullable<ClaimReads['choose']> {
+    /** Chooses the class of each lease of one claim, which fills `seats` beside the others. */
+    chooser(others: readonly ReadClaim[], seats: number): NonNullable<ClaimReads['choose']> {
       const leased = new Set(others.map(({ urgency }) => urgency))
       const order = byLastLease
       return (due, taken) => {
-        const free = due.filter((urgency) => hasPlace(urgency, others, places, taken))
+        const free = due.filter((urgency) => hasSeat(urgency, others, seats, taken))
         const isFirst = (urgency: Urgency) =>
           free.includes(urgency) && !leased.has(urgency) && !taken.includes(urgency)
         return order.find(isFirst) ?? free[0]

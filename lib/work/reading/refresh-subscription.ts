@@ -6,7 +6,7 @@ import { writeWhileLeased } from '../leases/lease.js'
 import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
 import { concludeRead } from './conclude-read.js'
 import { isAnswer } from './end-evidence.js'
-import { type Conclusion, ownerIn, readFacts, untouched } from './facts.js'
+import { businessIn, type Conclusion, readFacts, untouched } from './facts.js'
 import type { createReadOutcomes } from './outcomes.js'
 import { changeOf } from './purchase-change.js'
 
@@ -40,7 +40,7 @@ export function createRefreshSubscription(
     if (signal.aborted) return { result }
     outcomes.note(businessUid, result)
     if (!isAnswer(result)) return { result }
-    const candidate = ownerIn(result, claim.subscription) ?? claim.candidateBusinessUid
+    const candidate = businessIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })

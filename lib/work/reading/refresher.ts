@@ -36,7 +36,7 @@ export function createRefresher(
     // Forged subscriptions, which were never read, must not fill the queue for tokens ahead of customers.
     isWaiting: (claim) =>
       claim.urgency === URGENCY.event && isWaitingForToken(claim.subscription.businessUid),
-    hasPlace: classes.hasPlace,
+    hasSeat: classes.hasSeat,
     async claim(limit, others) {
       if (outcomes.isPaused()) return { items: [], isAll: true }
       const items = await store.claimReads({

@@ -51,7 +51,7 @@ export function createRequestedReads(options: {
       // app's.
       const item = itemOf(purchasable_uid)
       const mayBeOurs = item === 'own' || (item === 'none' && purchasableUids.length > 0)
-      return mayBeOurs ? subscription : { kind: 'known', ...named, ...announced }
+      return mayBeOurs ? subscription : { kind: 'stored', ...named, ...announced }
     },
   }
 }

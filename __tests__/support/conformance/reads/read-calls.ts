@@ -121,7 +121,7 @@ export function business(businessUid: string, installed?: boolean, at: number | 
 
 /** A request for a subscription only if it is stored. */
 export function ifKnown(subscriptionUid: string, businessUid: string) {
-  return { kind: 'known', subscriptionUid, businessUid } as const satisfies RefreshRequest
+  return { kind: 'stored', subscriptionUid, businessUid } as const satisfies RefreshRequest
 }
 
 /** A change for the journal, of the business `b1`. */

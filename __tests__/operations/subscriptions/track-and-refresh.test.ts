@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
-import { internals } from '../support/internals.js'
-import { answering, purchaseOf } from '../support/platform/answering.js'
-import { createScene } from '../support/scene.js'
-import { buy, notice } from '../support/scenes/purchases.js'
-import { B1, B2 } from '../support/settings.js'
-import { gate, until } from '../support/until.js'
+import { internals } from '../../support/internals.js'
+import { answering, purchaseOf } from '../../support/platform/answering.js'
+import { createScene } from '../../support/scene.js'
+import { buy, notice } from '../../support/scenes/purchases.js'
+import { B1, B2 } from '../../support/settings.js'
+import { gate, until } from '../../support/until.js'
 
 describe('track and refresh', () => {
   it('find a subscription whose events were all lost', async () => {

@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals'
-import { createClassifier } from '../../lib/events/classify.js'
-import { createRegistry } from '../../lib/events/registry.js'
-import type { Marketplace } from '../../lib/index.js'
-import { createIntake } from '../../lib/work/receiving/intake.js'
-import type { NamedItem } from '../../lib/work/receiving/requested-reads.js'
-import { jumpingClock } from '../support/machine/jumping-clock.js'
-import { createScene, newFile, openMarketplace, startPlatform } from '../support/scene.js'
-import { track } from '../support/scenes/purchases.js'
-import { until } from '../support/until.js'
+import { createClassifier } from '../../../lib/events/classify.js'
+import { createRegistry } from '../../../lib/events/registry.js'
+import type { Marketplace } from '../../../lib/index.js'
+import { createIntake } from '../../../lib/work/receiving/intake.js'
+import type { NamedItem } from '../../../lib/work/receiving/requested-reads.js'
+import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { createScene, newFile, openMarketplace, startPlatform } from '../../support/scene.js'
+import { track } from '../../support/scenes/purchases.js'
+import { until } from '../../support/until.js'
 
 const WORKERS = [
   ['with a worker', true],

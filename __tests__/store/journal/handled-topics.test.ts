@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
-import { MINUTE, systemClock } from '../../lib/base/clock.js'
-import { HANDLED_FOR_MS } from '../../lib/store/port/journal.js'
-import type { Store } from '../../lib/store/port/store.js'
-import { UPDATE } from '../support/conformance/lab.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { openStoreWithSql, type StoreWithSql } from '../support/engines/store-with-sql.js'
-import { eventOf } from '../support/events.js'
+import { MINUTE, systemClock } from '../../../lib/base/clock.js'
+import { HANDLED_FOR_MS } from '../../../lib/store/port/journal.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import { UPDATE } from '../../support/conformance/lab.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql, type StoreWithSql } from '../../support/engines/store-with-sql.js'
+import { eventOf } from '../../support/events.js'
 
 const COUNT = 3_000
 

@@ -39,12 +39,12 @@ describe('the read that a full record requests', () => {
   it.each([
     ['of an item of the app', 'p', ['o', 'p'], 'subscription'],
     ['without an item', null, ['p'], 'subscription'],
-    ['of another item', 'q', ['p'], 'known'],
-    ['without an item, when the items of the app are not known', null, [], 'known'],
-    ['of any item, when the items of the app are not known', 'q', [], 'known'],
+    ['of another item', 'q', ['p'], 'stored'],
+    ['without an item, when the items of the app are not known', null, [], 'stored'],
+    ['of any item, when the items of the app are not known', 'q', [], 'stored'],
   ])('%s', (_what, purchasable_uid, purchasableUids, kind) => {
     expect(requestedBy({ ...record, purchasable_uid }, { purchasableUids })).toEqual(
-      kind === 'known' ? { kind, ...NAMED } : { kind, ...NAMED, purchasableUid: purchasable_uid },
+      kind === 'stored' ? { kind, ...NAMED } : { kind, ...NAMED, purchasableUid: purchasable_uid },
     )
   })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals'
-import { eventOf, shows } from '../support/conformance/lab.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { openStoreWithSql } from '../support/engines/store-with-sql.js'
+import { eventOf, shows } from '../../support/conformance/lab.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
 const engines = Object.fromEntries(ENGINE_NAMES.map((name) => [name, useEngine(name)]))
 

@@ -6,7 +6,7 @@ import { type Clock, SECOND } from '../../base/clock.js'
  * same time. The measure changes only when it is wrong by more than a second: an answer that was long on its way does not
  * move the times, and clocks that differ by less count as equal.
  */
-export function createStoreTime(clock: Clock) {
+export function createClockOffset(clock: Clock) {
   let aheadMs = 0
 
   return function offset(storeNow: number | undefined): number {
@@ -17,4 +17,4 @@ export function createStoreTime(clock: Clock) {
   }
 }
 
-export type StoreTime = ReturnType<typeof createStoreTime>
+export type ClockOffset = ReturnType<typeof createClockOffset>

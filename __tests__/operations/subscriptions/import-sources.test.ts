@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
-import { openMarketplace, startPlatform } from '../support/scene.js'
-import { changesOf, type Line, sell } from '../support/scenes/sold.js'
-import { gate, until } from '../support/until.js'
+import { openMarketplace, startPlatform } from '../../support/scene.js'
+import { changesOf, type Line, sell } from '../../support/scenes/sold.js'
+import { gate, until } from '../../support/until.js'
 
 describe('subscriptions.import', () => {
   it('takes no more lines of a slow source than fit in memory, and releases the source at the end', async () => {

@@ -5,7 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { OPTIONS, send, serve } from '../support/receiving/handler-calls.js'
+import { OPTIONS, send, serve } from '../support/receiving/listener-calls.js'
 import { EXPRESSES, SECRET } from '../support/receiving/receivers.js'
 import { listen } from '../support/serving.js'
 

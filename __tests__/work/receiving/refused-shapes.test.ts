@@ -1,11 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
-import { DAY, HOUR } from '../../lib/base/clock.js'
-import { checkDelivery } from '../../lib/cli/doctor/delivery.js'
-import { sampleDelivery } from '../../lib/testing/index.js'
-import { noticeOf } from '../support/events.js'
-import { jumpingClock } from '../support/machine/jumping-clock.js'
-import { createScene } from '../support/scene.js'
+import { DAY, HOUR } from '../../../lib/base/clock.js'
+import { checkDelivery } from '../../../lib/cli/doctor/delivery.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
+import { noticeOf } from '../../support/events.js'
+import { jumpingClock } from '../../support/machine/jumping-clock.js'
+import { createScene } from '../../support/scene.js'
 
 const RENAMED = {
   entity_name: 'purchasable_subscription',

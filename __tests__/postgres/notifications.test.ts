@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../../lib/base/clock.js'
-import { createListener } from '../../lib/postgres/notifications.js'
+import { createNotifications } from '../../lib/postgres/notifications.js'
 import type { Hint } from '../../lib/store/port/store.js'
 import { ANYTHING } from '../../lib/store/sql/engine.js'
 import { CHANNEL, createListeningServer } from '../support/engines/listening-server.js'
@@ -8,10 +8,10 @@ import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate } from '../support/until.js'
 
 describe('a listener', () => {
-  it('begins with the hint that anything may have changed, after its own probe has arrived', async () => {
+  it('begins with the hint that anything may have changed, after its own echo has arrived', async () => {
     const { hints, server } = await listening()
     expect(hints).toEqual(ANYTHING)
-    expect(server.messages()).toEqual(['<self> probe'])
+    expect(server.messages()).toEqual(['<self> echo'])
   })
 
   it.each<[string, Hint]>([
@@ -38,7 +38,7 @@ describe('a listener', () => {
       'journal',
       'another',
       'another gossip b',
-      'another probe',
+      'another echo',
       `${self()} journal`,
     ])
       server.notify(payload)
@@ -54,13 +54,13 @@ describe('a listener', () => {
     expect([server.listens(), hints]).toEqual([1, ANYTHING])
   })
 
-  it('does not mistake the probe of another process for its own', async () => {
+  it('does not mistake the echo of another process for its own', async () => {
     const { clock, server, hints, listener } = listenerOn()
     server.isPooler = true
     listener.start((hint) => hints.push(hint))
     await clock.advance(SECOND)
     server.isPooler = false
-    server.notify('another probe')
+    server.notify('another echo')
     await clock.advance(SECOND)
     expect([server.destroyed(), hints]).toEqual([1, []])
   })
@@ -136,7 +136,7 @@ describe('the hints that a listener sends', () => {
     await listener.close()
     listener.announce({ kind: 'journal' })
     await clock.advance(MINUTE)
-    expect(server.messages()).toEqual(['<self> probe'])
+    expect(server.messages()).toEqual(['<self> echo'])
   })
 })
 
@@ -194,7 +194,7 @@ describe('a listener whose connection', () => {
 })
 
 describe('a listener behind a pooler, which no message reaches,', () => {
-  it('gives up after three probes of two seconds, with one warning, and tries again every ten minutes', async () => {
+  it('gives up after three echoes of two seconds, with one warning, and tries again every ten minutes', async () => {
     const { clock, server, listener, hints, warnings } = listenerOn()
     server.isPooler = true
     listener.start((hint) => hints.push(hint))
@@ -213,7 +213,7 @@ describe('a listener behind a pooler, which no message reaches,', () => {
     expect([server.listens(), hints]).toEqual([5, ANYTHING])
   })
 
-  it('that once works counts lost probes from zero', async () => {
+  it('that once works counts lost echoes from zero', async () => {
     const { clock, server, warnings } = await listening()
     for (let round = 0; round < 3; round++) {
       server.isPooler = true
@@ -240,7 +240,7 @@ describe('the end of a listener', () => {
   it.each([
     ['while it connects returns the connection', {}, 0],
     ['while it fails to connect ends the tries', { isDown: true }, 0],
-    ['while its probe is under way begins nothing new', { isPooler: true }, 1],
+    ['while its echo is under way begins nothing new', { isPooler: true }, 1],
   ])('%s', async (_what, state, listens) => {
     const { clock, server, listener, hints, warnings } = listenerOn()
     Object.assign(server, state)
@@ -275,7 +275,7 @@ function listenerOn({ max = 5 } = {}) {
   const hints: Hint[] = []
   const warnings: string[] = []
   const server = createListeningServer()
-  const listener = createListener({
+  const listener = createNotifications({
     connections: { max, acquire: server.acquire, close: async () => {} },
     channel: CHANNEL,
     clock: clock.forProcess(),

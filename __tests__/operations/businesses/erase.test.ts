@@ -1,9 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { openStoreWithSql } from '../support/engines/store-with-sql.js'
-import { internals } from '../support/internals.js'
-import { createScene, openMarketplace } from '../support/scene.js'
-import { gate, until } from '../support/until.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { internals } from '../../support/internals.js'
+import { createScene, openMarketplace } from '../../support/scene.js'
+import { gate, until } from '../../support/until.js'
 
 const ENTRIES = 10_000
 

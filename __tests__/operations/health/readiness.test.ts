@@ -1,13 +1,13 @@
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
-import { storeFor } from '../../lib/store-option.js'
-import { sampleDelivery } from '../../lib/testing/index.js'
-import { temporaryFolder } from '../support/clean-up.js'
-import { withStoreFaults } from '../support/engines/store-faults.js'
-import { storeOption } from '../support/engines/store-option.js'
-import { internals } from '../support/internals.js'
-import { quietWarnings } from '../support/output.js'
-import { createScene } from '../support/scene.js'
+import { systemClock } from '../../../lib/base/clock.js'
+import { storeFor } from '../../../lib/store-option.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
+import { temporaryFolder } from '../../support/clean-up.js'
+import { withStoreFaults } from '../../support/engines/store-faults.js'
+import { storeOption } from '../../support/engines/store-option.js'
+import { internals } from '../../support/internals.js'
+import { quietWarnings } from '../../support/output.js'
+import { createScene } from '../../support/scene.js'
 
 describe('readiness()', () => {
   it('is ready once the store is open, and not before', async () => {

@@ -1,10 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
-import type { ImportOptions } from '../../lib/index.js'
-import type { Simulator } from '../../lib/testing/index.js'
-import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
-import { createScene, openMarketplace, startPlatform } from '../support/scene.js'
-import { changesOf, sell } from '../support/scenes/sold.js'
-import { until } from '../support/until.js'
+import type { ImportOptions } from '../../../lib/index.js'
+import type { Simulator } from '../../../lib/testing/index.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { changesOf, sell } from '../../support/scenes/sold.js'
+import { until } from '../../support/until.js'
 
 describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
   const engine = useEngine(engineName)
