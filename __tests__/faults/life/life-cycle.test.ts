@@ -139,9 +139,9 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
   if (name === 'PostgreSQL') {
     it('K4 leaves no timer if it is closed while it tests its notifications', async () => {
       const proxy = await startProxy({ to: engine.server().port })
-      const probing = gate()
+      const echoing = gate()
       proxy.onData('to server', (bytes) => {
-        if (bytes.includes(' probe"')) probing.open()
+        if (bytes.includes(' echo"')) echoing.open()
       })
       const { clock, timers } = countingClock(systemClock)
       const connection = proxy.through(await engine.freshAddress())
@@ -149,7 +149,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
         createPostgresEngine({ connection, schema: 'marketplace_webhooks', maxConnections: 3, clock }),
       )
       await store.open()
-      await probing.opened
+      await echoing.opened
       await store.close()
       expect(timers.armed).toBe(0)
     })

@@ -113,7 +113,7 @@ describe('K22 a notification from another sender', () => {
       '',
       ' ',
       'decided',
-      'x probe',
+      'x echo',
       'x'.repeat(7_900),
       '🙂 journal \u0001',
     ]
