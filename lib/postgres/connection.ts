@@ -35,11 +35,8 @@ export interface PostgresConnection {
   isPipelined: boolean
   /** With a `name` the driver prepares the statement, once for the connection. */
   query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>
-  /**
-   * Runs statements, and returns the rows of the last one. In a pipeline they take one round trip, and those after an error
-   * fail too.
-   */
-  queryAll(statements: readonly Statement[]): Promise<unknown[]>
+  /** Runs statements whose rows nobody needs. In a pipeline they take one round trip, and those after an error fail too. */
+  queryAll(statements: readonly Statement[]): Promise<void>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
   /** Returns it to its pool; with `destroy` it is closed instead. */
@@ -102,7 +99,10 @@ export function createLoans(clock: Clock) {
     }
 
     async function query(text: string, values?: readonly unknown[], name?: string) {
-      return rowsOf(await answered(() => send({ text, values, name })))
+      const result = await answered(() => send({ text, values, name }))
+      // The result of the last statement, where the text has several.
+      const last: unknown = Array.isArray(result) ? result.at(-1) : result
+      return (last as { rows?: unknown[] }).rows ?? []
     }
 
     return {
@@ -111,15 +111,13 @@ export function createLoans(clock: Clock) {
       query,
       async queryAll(statements) {
         if (!isPipelined) {
-          let rows: unknown[] = []
-          for (const { text, values, name } of statements) rows = await query(text, values, name)
-          return rows
+          for (const { text, values, name } of statements) await query(text, values, name)
+          return
         }
-        return answered(async () => {
-          const sent = statements.map(send)
-          const failed = (await Promise.allSettled(sent)).find((each) => each.status === 'rejected')
+        await answered(async () => {
+          const ended = await Promise.allSettled(statements.map(send))
+          const failed = ended.find((each) => each.status === 'rejected')
           if (failed) throw failed.reason
-          return rowsOf(await sent.at(-1))
         })
       },
       onNotification: (listener) => listen('notification', listener as (message: unknown) => void),
@@ -139,18 +137,12 @@ export function createLoans(clock: Clock) {
   }
 }
 
-/** The rows of a result: of the last statement, where the text has several. */
-function rowsOf(result: unknown): unknown[] {
-  const last: unknown = Array.isArray(result) ? result.at(-1) : result
-  return (last as { rows?: unknown[] }).rows ?? []
-}
-
 function asError(error: unknown): Error {
   return error instanceof Error ? error : new Error('lost')
 }
 
 /** Whether the error is an answer of the database (it has an SQLSTATE), so that the connection can be used again. */
-export function isAnswer(error: unknown): boolean {
+function isAnswer(error: unknown): boolean {
   const code = (error as { code?: unknown } | null)?.code
   return typeof code === 'string' && /^(?=.*\d)[0-9A-Z]{5}$/.test(code) && !endsConnection(error)
 }

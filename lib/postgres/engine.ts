@@ -35,7 +35,7 @@ export function createPostgresEngine(options: {
   const { connection, schema, maxConnections, preparedStatements: isNamed = true, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
   const listener = createNotifications({ connections, channel: schema, clock, warn })
-  const transactions = createTransactions({ connections, schema, isNamed, clock })
+  const { transact, writeAll, holdWrites } = createTransactions({ connections, schema, isNamed })
 
   let role = ''
   let hasOpened = false
@@ -45,6 +45,9 @@ export function createPostgresEngine(options: {
       try {
         return await transaction()
       } catch (error) {
+        // Every transaction may run again, also if it was committed and only the answer was lost. An event is stored once
+        // by its id. A refresh request then counts twice, which costs verifications. A finish names its lease, so the second
+        // one changes nothing and says that the lease is lost. The lease of a claim that is lost in this way runs out.
         if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
         if (failures === TRIES - 1 && hasLostStatement(error)) throw withoutStatements(error)
         if (failures === TRIES - 1 || !isTransient(error)) throw error
@@ -53,21 +56,21 @@ export function createPostgresEngine(options: {
     }
   }
 
+  const write: Engine['write'] = (work) => insist(() => transact(work))
+
   const engine: Engine = {
     ...postgresDialect,
     isLocal: false,
     clock,
 
     // A read is a transaction too, because the settings hold only in one.
-    read: (work) => insist(() => transactions.read(work)),
-    write: (work) => insist(() => transactions.write(work)),
-    // May run again although it was committed and only the answer was lost: an event is stored once by its id, and a
-    // refresh request that counts twice costs verifications.
+    read: (work) => write(work),
+    write,
     writeAll: (writes) => {
       const queries = writes.flatMap(engine.queriesOf)
-      return insist(() => transactions.writeAll(queries))
+      return insist(() => writeAll(queries))
     },
-    holdWrites: transactions.holdWrites,
+    holdWrites,
     async holdNames(trx, names) {
       const keys = names.map((name) => `${schema}/${name}`)
       // The locks are taken row by row, so in the order of the names.

@@ -1,14 +1,8 @@
 import { createHash } from 'node:crypto'
-import { fullJitter } from '../base/backoff.js'
-import { type Clock, SECOND } from '../base/clock.js'
-import { sleep } from '../base/waiting.js'
 import type { Connection, Query } from '../store/sql/sql.js'
-import { isAnswer, type PostgresConnection, STATEMENT_MS, type Statement } from './connection.js'
+import { type PostgresConnection, STATEMENT_MS, type Statement } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
-
-/** How long the outcome of a commit is asked for: a restart of the server takes less. */
-const OUTCOME_MS = 10 * SECOND
 
 /**
  * Transactions with settings that end with the transaction. Behind a pooler in transaction mode, a setting of the session
@@ -21,14 +15,12 @@ export function createTransactions(options: {
   connections: PostgresConnections
   schema: string
   isNamed: boolean
-  clock: Clock
 }) {
-  const { connections, schema, isNamed, clock } = options
+  const { connections, schema, isNamed } = options
   /** The name of the lock that `holdWrites` takes alone. */
   const writes = `hashtextextended('${schema} writes', 0)`
   const shareWrites = `pg_advisory_xact_lock_shared(${writes})`
   const search = `select ${settings({ ...limits(schema), ...PLANNER })}`
-  const searchAndWrite = `${search}, pg_current_xact_id()::text as id`
   const searchAndShare = `${search}, ${shareWrites}`
   const share = `select ${settings(limits(schema))}, ${shareWrites}`
   const names = new Map<string, string>()
@@ -68,65 +60,22 @@ export function createTransactions(options: {
     return [{ text: 'begin' }, { text, values: [], name: nameFor(text) }]
   }
 
-  /** Calls `onCommit` with the result of `work`, and the row of the statement that begins, before the commit. */
-  function transact<T>(work: Work<T>, begin: string, onCommit: (result: T, begun: unknown) => void) {
-    return withConnection(async (connection) => {
-      const [begun] = await explained(() => connection.queryAll(beginning(connection, begin)))
-      const result = await work({
-        placeholder,
-        query: (each) => explained(() => connection.query(each.text, each.values, nameOf(each))),
-      })
-      onCommit(result, begun)
-      await explained(() => connection.query('commit'))
-      return result
-    })
-  }
-
-  /**
-   * Whether the transaction with this id was committed. Asks until the server knows, for up to `OUTCOME_MS`; false if it
-   * does not. A transaction whose connection is lost ends within seconds.
-   */
-  async function wasCommitted(id: string): Promise<boolean> {
-    const deadline = clock.monotonic() + OUTCOME_MS
-    for (let tries = 0; ; tries++) {
-      try {
-        const [row] = await withConnection((connection) =>
-          connection.query('select pg_xact_status($1::xid8) as status', [id]),
-        )
-        const { status } = row as { status: string | null }
-        if (status !== 'in progress') return status === 'committed'
-      } catch (error) {
-        if (isAnswer(error)) return false
-      }
-      if (clock.monotonic() >= deadline) return false
-      await sleep(fullJitter(tries, SECOND / 20, SECOND), clock)
-    }
-  }
-
   return {
-    read: <T>(work: Work<T>): Promise<T> => transact(work, search, () => {}),
-
-    /**
-     * Runs a transaction that writes. If the answer to its commit is lost, the server is asked for the outcome: the work
-     * of a transaction that was committed must not run again. A second run would find the rows of the first one, and so
-     * a claim its own lease, a finish no lease any more.
-     */
-    async write<T>(work: Work<T>): Promise<T> {
-      let unanswered: { id: string; result: T } | undefined
-      try {
-        return await transact(work, searchAndWrite, (result, begun) => {
-          unanswered = { id: (begun as { id: string }).id, result }
+    transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
+      withConnection(async (connection) => {
+        await explained(() => connection.queryAll(beginning(connection, search)))
+        const result = await work({
+          placeholder,
+          query: (each) => explained(() => connection.query(each.text, each.values, nameOf(each))),
         })
-      } catch (error) {
-        if (unanswered && !isAnswer(error) && (await wasCommitted(unanswered.id))) return unanswered.result
-        throw error
-      }
-    },
+        await explained(() => connection.query('commit'))
+        return result
+      }),
 
     /** Runs queries whose rows nobody needs. Where the driver has a pipeline, they take one round trip together. */
-    async writeAll(queries: readonly Query[]): Promise<void> {
+    writeAll(queries: readonly Query[]): Promise<void> {
       const text = queries.every(({ keepsPlan }) => keepsPlan) ? share : searchAndShare
-      await withConnection((connection) =>
+      return withConnection((connection) =>
         explained(() =>
           // After an error, `commit` rolls back.
           connection.queryAll([...beginning(connection, text), ...queries.map(named), { text: 'commit' }]),
@@ -140,8 +89,6 @@ export function createTransactions(options: {
     },
   }
 }
-
-type Work<T> = (trx: Connection) => Promise<T>
 
 /** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`

@@ -4,9 +4,6 @@ import { onCleanUp } from '../clean-up.js'
 
 export type Direction = 'to server' | 'to client'
 
-/** What triggers a strike: a pattern in the bytes of one write, read as Latin-1, or a function that checks them. */
-export type Match = RegExp | ((bytes: Buffer) => boolean)
-
 export interface TcpProxy {
   port: number
   /** The same address through the proxy, for `postgres://…` and `http://…`. */
@@ -29,9 +26,9 @@ export interface TcpProxy {
    * Strikes once: passes the matching bytes to the server, waits for its reply, and then resets the connection instead
    * of passing the reply on.
    */
-  cutAfter(match: Match): Promise<void>
+  cutAfter(match: RegExp): Promise<void>
   /** Strikes once: resets the connection instead of passing the matching bytes to the server. */
-  cutBefore(match: Match): Promise<void>
+  cutBefore(match: RegExp): Promise<void>
   /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
 }
@@ -46,7 +43,7 @@ interface Link {
 }
 
 interface Strike {
-  match: Match
+  match: RegExp
   when: 'before' | 'after'
   struck: () => void
 }
@@ -125,9 +122,7 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
   }
 
   function strikeFor(bytes: Buffer): Strike | undefined {
-    return [...strikes].find(({ match }) =>
-      match instanceof RegExp ? match.test(bytes.toString('latin1')) : match(bytes),
-    )
+    return [...strikes].find(({ match }) => match.test(bytes.toString('latin1')))
   }
 
   function strikeAt(link: Link, strike: Strike) {
@@ -135,7 +130,7 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
     strike.struck()
   }
 
-  function strikeOn(match: Match, when: Strike['when']): Promise<void> {
+  function strikeOn(match: RegExp, when: Strike['when']): Promise<void> {
     return new Promise((resolve) => strikes.add({ match, when, struck: resolve }))
   }
 

@@ -25,7 +25,7 @@ export interface Engine extends Dialect {
 
   /** Runs queries that only read. May run `work` again when the engine could not finish it. */
   read<T>(work: (db: Connection) => Promise<T>): Promise<T>
-  /** Runs one transaction. May run `work` again, as a whole, when the one before was not committed. */
+  /** Runs one transaction. May run `work` again, as a whole, when the engine could not finish it. */
   write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
   /** Runs writes as one transaction, in their order. May run them again, as a whole. */
   writeAll(writes: readonly Write[]): Promise<void>
