@@ -41,6 +41,11 @@ describe('a definition of an event', () => {
     expect(definitionFaults('own', { ...OWN, ...part } as unknown as EventDefinition)).toEqual([fault])
   })
 
+  it('cannot have the name that stands for all events', () => {
+    expect(definitionFaults('*', OWN)).toEqual(['an event cannot be named "*", which stands for all events'])
+    expect(definitionFaults('own*', OWN)).toEqual([])
+  })
+
   it('lists each of its faults', () => {
     expect(definitionFaults('', { ...OWN, entity_name: '', event_type: '' })).toHaveLength(3)
     for (const none of [null, 5, undefined]) {

@@ -63,6 +63,7 @@ export function defineEvent<
 export function definitionFaults(name: string, definition: EventDefinition): string[] {
   const faults: string[] = []
   if (name === '') faults.push('an event needs a name')
+  if (name === '*') faults.push('an event cannot be named "*", which stands for all events')
   if (typeof definition !== 'object' || definition === null)
     return [...faults, `event "${name}" is not an object`]
   for (const field of ['entity_name', 'event_type'] as const) {

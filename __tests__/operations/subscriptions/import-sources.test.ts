@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { nextTurn } from '../../../lib/base/waiting.js'
 import { openMarketplace, startPlatform } from '../../support/scene.js'
 import { changesOf, type Line, sell } from '../../support/scenes/sold.js'
 import { gate, until } from '../../support/until.js'
@@ -38,6 +39,32 @@ describe('subscriptions.import', () => {
     expect([done, total]).toEqual([read + pending, undefined])
     expect(given).toBeLessThanOrEqual(251)
     await until('the source is released', () => isOver)
+  })
+
+  it('takes no further lines while the listener of a result is at work', async () => {
+    const marketplace = openMarketplace(await startPlatform())
+    const held = gate()
+    let given = 0
+    let isHeld = false
+    async function* lines() {
+      for (let i = 0; i < 20; i++) {
+        given++
+        // Not a line, so its result follows at once.
+        yield { line: i } as never
+        await nextTurn()
+      }
+    }
+    const importing = marketplace.subscriptions.import(lines(), {
+      onProgress() {
+        isHeld = true
+        return held.opened
+      },
+    })
+    await until('the listener is at work', () => isHeld)
+    for (let turn = 0; turn < 50; turn++) await nextTurn()
+    expect(given).toBeLessThanOrEqual(2)
+    held.open()
+    expect(await importing).toMatchObject({ done: 20, invalid: 20 })
   })
 
   it('returns the results of earlier lines while the source waits for its next', async () => {

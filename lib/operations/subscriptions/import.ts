@@ -104,7 +104,7 @@ export function createImport(options: {
     /** Aborts when no further line is taken, and no answer is awaited any more. */
     const ending = new AbortController()
     const state: { ended: ImportSummary['ended']; failure?: { error: unknown } } = { ended: 'complete' }
-    const source = createLineSource(lines, clock, ending.signal)
+    const source = createLineSource(lines, { clock, ending: ending.signal, ready: () => reported })
     const counts = createResultCounts(source.total)
     const reads = createImportReads({
       ...{ store, announce, answerTimeoutMs, clock },
@@ -193,9 +193,13 @@ type GivenLine = { line: number } & (
 
 /**
  * The lines of an iterable, one at a time. An asynchronous iterable is asked for its next line only when a line is
- * wanted, and its error ends the lines. Throws `argument_invalid` for a value that is not iterable.
+ * wanted and `ready()` has resolved, and its error ends the lines. Throws `argument_invalid` for a value that is not
+ * iterable.
  */
-function createLineSource(lines: unknown, clock: Clock, ending: AbortSignal) {
+function createLineSource(
+  lines: unknown,
+  { clock, ending, ready }: { clock: Clock; ending: AbortSignal; ready(): Promise<void> },
+) {
   const iterator = iteratorOf(lines)
   const slices = createSlices(clock)
   let last: Promise<GivenLine | undefined> = Promise.resolve(undefined)
@@ -208,6 +212,7 @@ function createLineSource(lines: unknown, clock: Clock, ending: AbortSignal) {
     await slices.yieldIfOver()
     if (isDone || ending.aborted) return undefined
     try {
+      await orAborted(ready(), ending)
       const { done, value } = await orAborted(Promise.resolve(iterator.next()), ending)
       if (!done) return givenLine(value, ++count)
       isDone = true
