@@ -29,6 +29,8 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
 })
 const WORLDS = fileURLToPath(new URL('./worlds.ts', import.meta.url))
+/** An engine is loaded by `import()`, which `tsx/cjs` does not compile. */
+const LOADER = fileURLToPath(new URL('../processes/load-typescript.cjs', import.meta.url))
 /** The kinds of world to make, each with its share of the number. */
 const SHARES: [kind: WorldsRequest['kind'], share: number][] = sharesOf()
 const REPORT_EVERY_MS = 10_000
@@ -81,7 +83,7 @@ function sharesOf(): typeof SHARES {
 /** Resolves when all worlds have been made; rejects if their process ends before. */
 async function worlds(request: WorldsRequest, onWorld: (report: WorldReport) => void) {
   const script = `require(${JSON.stringify(WORLDS)})`
-  const child = spawn(process.execPath, ['--require', 'tsx/cjs', '--eval', script, JSON.stringify(request)], {
+  const child = spawn(process.execPath, ['--require', LOADER, '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
   let left = request.count

@@ -1,4 +1,4 @@
-/** Runs some worlds in a process of its own: `--require tsx/cjs --eval "require('./worlds.ts')" '{"kind": …}'`. */
+/** Runs some worlds in a process of its own: `--require load-typescript.cjs --eval "require('./worlds.ts')" '{"kind": …}'`. */
 import '../months/disk.js'
 import '../simulation/quick-construction.js'
 import { type Habit, liveCalmly } from '../months/calm.js'
