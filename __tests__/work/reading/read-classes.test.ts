@@ -43,6 +43,8 @@ describe('the classes of reads', () => {
     expect(classes.hasSeat(readOf(UNREAD), others, seats)).toBe(false)
     expect(classes.hasSeat(readOf(UNREAD), others.slice(1), seats)).toBe(true)
     expect(classes.hasSeat(readOf(TRACK), others, seats + 1)).toBe(true)
+    // Reads of events take none of that half.
+    expect(classes.chooser([readOf(EVENT)], seats)([UNREAD], [EVENT])).toBe(UNREAD)
   })
 
   it.each([

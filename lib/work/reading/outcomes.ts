@@ -38,7 +38,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     if (!isMost(failed.length, latest.size)) return []
     const lasted = clock.monotonic() - Math.min(...failed.map(({ since }) => since))
     if (lasted < OUTAGE_AFTER_MS) return []
-    const code = mostCommon(failed.map((outcome) => outcome.code))
+    const code = mostCommon(failed, (outcome) => outcome.code)?.code
     return [
       problemOf('reads_failing', `reads fail for ${failed.length} of ${latest.size} businesses (${code})`),
     ]
@@ -74,9 +74,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     /** The most common refusal of the last reads, with its HTTP status; undefined if there is none. */
     refusal(): { code: string; status: number | undefined } | undefined {
       const refused = [...latest.values()].filter((outcome) => outcome.kind === 'refused')
-      const answerOf = ({ code, status }: (typeof refused)[0]) => `${status} ${code}`
-      const most = mostCommon(refused.map(answerOf))
-      return refused.find((outcome) => answerOf(outcome) === most)
+      return mostCommon(refused, ({ code, status }) => `${status} ${code}`)
     },
 
     problems(): HealthProblem[] {
@@ -93,7 +91,8 @@ function refusalIn(result: ReadResult): Outcome | undefined {
   return { kind: 'refused', code, status }
 }
 
-function mostCommon(codes: readonly string[]): string {
-  const count = (code: string) => codes.filter((each) => each === code).length
-  return [...new Set(codes)].sort((a, b) => count(b) - count(a))[0] ?? ''
+function mostCommon<T>(outcomes: readonly T[], answerOf: (outcome: T) => string): T | undefined {
+  const answers = outcomes.map(answerOf)
+  const count = (outcome: T) => answers.filter((each) => each === answerOf(outcome)).length
+  return [...outcomes].sort((a, b) => count(b) - count(a))[0]
 }
