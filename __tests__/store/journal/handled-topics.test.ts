@@ -66,6 +66,24 @@ describe.each(ENGINE_NAMES)('many events that came before their handler, on %s',
     expect(await pending(next)).toBe(COUNT)
   })
 
+  it('all become pending for the next process, if the one that added their handler ends before it has done so', async () => {
+    const address = await engine.freshAddress()
+    const first = await openStoreWithSql(address)
+    await first.store.handleTopics({ topics: ['change'], rescueMs: MINUTE, retireMs: HANDLED_FOR_MS })
+    await first.sql(
+      `update handlers set seen_at = seen_at - ${9 * MINUTE}, rescued_at = rescued_at - ${9 * MINUTE}`,
+    )
+    await first.store.accept(events())
+    await first.sql(`update journal set received_at = received_at - ${5 * MINUTE}`)
+    // As far as it came: five minutes ago, half a minute after the events.
+    await first.sql(`
+      insert into handlers (topic, seen_at) select '${UPDATE}', seen_at + ${4.5 * MINUTE} from handlers where topic = 'change'`)
+    await first.store.close()
+    const next = await openStoreWithSql(address)
+    await named(next.store)
+    expect(await pending(next)).toBe(COUNT)
+  })
+
   it('all become pending, if their process begins together with the first one, which has other handlers', async () => {
     const address = await engine.freshAddress()
     const first = await openStoreWithSql(address)

@@ -25,13 +25,19 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       insert into handlers (topic, seen_at) ${insert(sql`${of('topic')}, ${of('lease_now')}`)}
       on conflict (topic) do update set seen_at = excluded.seen_at`,
   )
-  /** Writes that a process has these topics. */
-  async function name(trx: Connection, topics: readonly Topic[]) {
-    const rows = await sql<Pick<HandlersTable, 'topic'>>`select topic from handlers`.execute(trx)
+  /**
+   * Writes that a process has these topics. Returns how long ago one of them was last named by a process that has not made
+   * pending what came before it, and may have ended; 0 if there is none.
+   */
+  async function name(trx: Connection, topics: readonly Topic[]): Promise<number> {
+    const rows = await sql<Pick<HandlersTable, 'topic' | 'rescued_at'> & { age: number }>`
+      select topic, rescued_at, ${engine.leaseNow()} - seen_at as age from handlers`.execute(trx)
     const known = new Set(rows.map(({ topic }) => topic))
+    const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
     await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
+    return Math.max(0, ...left.map(({ age }) => age))
   }
 
   /**
@@ -125,11 +131,13 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     ): Promise<boolean> {
       let moved = false
       let namedAt = Number.NEGATIVE_INFINITY
+      let leftForMs: number | undefined
       // Repeated between batches: many may take longer than `retireMs`, and other processes would set aside these topics.
       const nameEvery = async (ms: number) => {
         if (topics.length === 0 || engine.clock.monotonic() - namedAt < ms) return
         namedAt = engine.clock.monotonic()
-        await write((trx) => name(trx, topics))
+        const leftMs = await write((trx) => name(trx, topics))
+        leftForMs ??= leftMs
       }
       /** Writes batches until one is empty. A batch may run again, so `written` is called after its commit. */
       const inBatches = async (
@@ -149,7 +157,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         await nameEvery(0)
         await inBatches((trx) => revive(trx, topics))
         if (rescueMs > 0) {
-          const withinMs = await read((db) => reachBackMs(db, rescueMs))
+          const withinMs = (await read((db) => reachBackMs(db, rescueMs))) + (leftForMs ?? 0)
           for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
             await inBatches(
               async (trx) => {
