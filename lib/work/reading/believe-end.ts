@@ -1,6 +1,6 @@
 import { MINUTE, SECOND } from '../../base/clock.js'
 import type { OtherBusinesses, Store } from '../../store/port/store.js'
-import { type Evidence, evidenceOfEnd, failingMs, isAnswer, mayEnd } from './end-evidence.js'
+import { type Evidence, evidenceOfEnd, failingMs, isNotShown, mayEnd } from './end-evidence.js'
 import type { Belief, ReadFacts } from './facts.js'
 
 /** Fewer ends at once than this may be real, even if no other business exists. */
@@ -86,7 +86,7 @@ export function createEndCheck(store: Pick<Store, 'otherBusinesses' | 'readOther
       if (evidence === 'never shown') return await compareUnread(read, since(progress.refusedAt))
       const refusedMs = since(progress.refusedSince)
       if (before.record === null)
-        return before.verifying && isAnswer(read.result) && refusedMs >= LOOK_FROM_MS
+        return before.verifying && isNotShown(read.result) && refusedMs >= LOOK_FROM_MS
           ? await compareUnread(read, refusedMs)
           : undefined
       const failing = failingMs(read)

@@ -45,7 +45,7 @@ export const GONE_BY = {
 export function evidenceOfEnd(read: ReadFacts): Evidence | undefined {
   if (mayEnd(read)) return read.result.kind === 'missing' ? ofMissing(read) : ofRefusal(read)
   const { before, result } = read
-  return before.record === null && isAnswer(result) && isNeverShown(read) ? 'never shown' : undefined
+  return before.record === null && isNotShown(result) && isNeverShown(read) ? 'never shown' : undefined
 }
 
 /**
@@ -53,11 +53,11 @@ export function evidenceOfEnd(read: ReadFacts): Evidence | undefined {
  * access, so its end would be no news.
  */
 export function mayEnd({ before, result }: ReadFacts): boolean {
-  return before.gone === null && before.record !== null && before.state !== 'canceled' && isAnswer(result)
+  return before.gone === null && before.record !== null && before.state !== 'canceled' && isNotShown(result)
 }
 
 /** Whether the platform has answered, and not shown the subscription. */
-export function isAnswer({ kind }: ReadResult): boolean {
+export function isNotShown({ kind }: ReadResult): boolean {
   return kind === 'missing' || kind === 'refused' || kind === 'token_refused'
 }
 

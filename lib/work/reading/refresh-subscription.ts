@@ -5,7 +5,7 @@ import type { ReadClaim, Store } from '../../store/port/store.js'
 import { writeWhileLeased } from '../leases/lease.js'
 import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
 import { concludeRead } from './conclude-read.js'
-import { isAnswer } from './end-evidence.js'
+import { isNotShown } from './end-evidence.js'
 import { businessIn, type Conclusion, readFacts, untouched } from './facts.js'
 import type { createReadOutcomes } from './outcomes.js'
 import { changeOf } from './purchase-change.js'
@@ -39,7 +39,7 @@ export function createRefreshSubscription(
     const result = await read({ subscriptionUid, businessUid, signal })
     if (signal.aborted) return { result }
     outcomes.note(businessUid, result)
-    if (!isAnswer(result)) return { result }
+    if (!isNotShown(result)) return { result }
     const candidate = businessIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
