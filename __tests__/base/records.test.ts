@@ -7,6 +7,7 @@ import {
   parseRecord,
   RECORD_FIELDS,
   requireIdentifier,
+  requireStorable,
   type SubscriptionRecord,
   storable,
   UPDATED_EVENT_FIELDS,
@@ -130,4 +131,25 @@ describe('updated_at', () => {
       expect(at(value)).toBeNaN()
     },
   )
+})
+
+describe('a row for the database', () => {
+  const ROW = { id: 'e', key: 'k', businessUid: 'b', subscriptionUid: 's', purchasableUid: 'p' }
+  const NAMES = Object.keys(ROW) as (keyof typeof ROW)[]
+
+  it.each(NAMES.flatMap((name) => [[name, 'a\0b'] as const, [name, 'a\ud800'] as const]))(
+    'is refused for a %s that a database would change: %j',
+    (name, text) => {
+      const why = `Cannot store ${name}: it contains NUL or half of a surrogate pair`
+      expect(() => requireStorable({ ...ROW, [name]: text })).toThrow(
+        expect.objectContaining({ code: 'argument_invalid', message: why }),
+      )
+    },
+  )
+
+  it('may have any other text, and no text', () => {
+    for (const text of ['', ' ', '😀', '\n', null, undefined])
+      for (const name of NAMES)
+        expect(() => requireStorable({ ...ROW, [name]: text as string })).not.toThrow()
+  })
 })

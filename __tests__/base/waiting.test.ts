@@ -1,7 +1,7 @@
 import { getEventListeners } from 'node:events'
 import { describe, expect, it } from '@jest/globals'
 import type { Clock } from '../../lib/base/clock.js'
-import { createRecheck, orAborted, sleep, withDeadline } from '../../lib/base/waiting.js'
+import { createRecheck, isThenable, orAborted, sleep, withDeadline } from '../../lib/base/waiting.js'
 
 describe('waiting', () => {
   it('sleeps for its time, and leaves no listener and no timer', async () => {
@@ -101,3 +101,26 @@ function handClock() {
     cleared: () => cleared.size,
   }
 }
+
+describe('a value that is awaited', () => {
+  // By a name in a variable, because a literal with it looks like a mistake.
+  const THEN = 'then'
+  it.each([
+    [true, Promise.resolve(), { [THEN]() {} }, Object.assign(() => {}, { [THEN]() {} })],
+    [false, null, undefined, 0, '', THEN, true, {}, { [THEN]: 1 }, () => {}],
+  ])('is one: %j', (is, ...values) => {
+    expect(values.map((value) => isThenable(value))).toEqual(values.map(() => is))
+  })
+
+  it('that is looked at again says whether it was ended', async () => {
+    const clock = handClock()
+    const recheck = createRecheck(clock, 100)
+    const ended = recheck.wait(1_000)
+    recheck.end()
+    expect(await ended).toBe(true)
+    const passed = recheck.wait(1_000)
+    expect(clock.delays().at(-1)).toBe(100)
+    clock.ring()
+    expect(await passed).toBe(false)
+  })
+})

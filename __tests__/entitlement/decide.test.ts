@@ -7,6 +7,7 @@ import {
   type DecisionRules,
   decide,
   decisionWithout,
+  givesAccess,
 } from '../../lib/entitlement/decide.js'
 import { nextStepOf, REASONS, type Reason } from '../../lib/entitlement/reasons.js'
 import type { Subscription } from '../../lib/store/port/store.js'
@@ -75,6 +76,31 @@ describe('a subscription that was read', () => {
     expect(reasonOf(read('purchased', {}, 'p2'))).toBe('purchased')
     expect(reasonOf(read('purchased', {}, 'q'))).toBe('other_app')
     expect(reasonOf(read('purchased', {}, 'q'), { purchasableUids: [] })).toBe('purchased')
+  })
+
+  it("denies access if the app's own rule fails, and says how", () => {
+    const fails = { entitledWhen: () => ({ failure: 'threw: no plan' }) }
+    const { reason, explanation, subscriptions } = of([read('purchased')], fails)
+    expect([reason, subscriptions[0]?.ruleFailure]).toEqual(['entitled_when_failed', 'threw: no plan'])
+    expect(explanation).toMatch(/; entitledWhen threw: no plan\.$/)
+    expect(of([read('purchased')]).subscriptions[0]).not.toHaveProperty('ruleFailure')
+  })
+
+  it("is denied by the app's own rule, although it is purchased, or because it is not", () => {
+    const never = { entitledWhen: () => false }
+    expect(['purchased', 'suspended'].map((state) => reasonOf(read(state), never))).toEqual([
+      'denied_by_rule',
+      'not_purchased',
+    ])
+  })
+
+  it('gives access by its record alone, where only that is known', () => {
+    const { record } = read('purchased')
+    const access = (rule: boolean | { failure: string }, purchasableUids = ['p']) =>
+      givesAccess(record, { ...RULES, purchasableUids, entitledWhen: () => rule })
+    expect([access(true), access(false), access({ failure: 'threw' })]).toEqual([true, false, null])
+    expect(access(true, ['q'])).toBe(false)
+    expect(givesAccess(null, { ...RULES, entitledWhen: () => true })).toBe(false)
   })
 
   it('is passed to the app’s own rule unchanged', () => {

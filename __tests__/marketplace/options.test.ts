@@ -195,6 +195,23 @@ describe('a plug-in of the app', () => {
     )
   })
 
+  it('has settings of its own that no app chooses', () => {
+    expect(readOptions(MINIMAL).internals).toEqual({
+      callTimeoutMs: 10_000,
+      leaseMs: 60_000,
+      pollMs: 1_000,
+      bodyTimeoutMs: 10_000,
+      acceptTimeoutMs: 3_000,
+      deadMs: 30 * 24 * 3_600_000,
+    })
+    const shorter = { ...MINIMAL, [Symbol.for('marketplace-webhooks internals')]: { leaseMs: 7 } }
+    expect(readOptions(shorter).internals).toMatchObject({ leaseMs: 7, pollMs: 1_000 })
+    expect(readOptions(MINIMAL).worker).toBe(true)
+    expect(faultsOf({ ...MINIMAL, logger: 5 })).toEqual([
+      'logger: expected a logger with warn(fields, message) and error',
+    ])
+  })
+
   it('is a store taken over from another app only if adoptStore is true', () => {
     expect(readOptions({ ...MINIMAL, adoptStore: true }).adoptStore).toBe(true)
     expect(faultsOf({ ...MINIMAL, adoptStore: 'yes' })).toEqual(['adoptStore: expected true or false'])

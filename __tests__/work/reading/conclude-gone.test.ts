@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
-import { createKnown, type createReader, found_ } from '../../support/scenes/reader.js'
+import { createKnown, createReader, found_, record } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
   it('D12 denies a record that disappears only after three reads over a minute', () => {
@@ -118,6 +118,36 @@ describe('the conclusion from a read', () => {
     const reader = createKnown()
     revoke(reader)
     expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('D22 treats a record of another business as the end of one access and the start of another', () => {
+    const reader = createKnown()
+    const there: ReadResult = { kind: 'found', record: { ...record('purchased', 2), business_uid: 'other' } }
+    expect(reader.reads(there).moves).toMatchObject([
+      { businessUid: 'b', from: 'purchased', to: null },
+      { businessUid: 'other', from: null, to: 'purchased' },
+    ])
+  })
+
+  it('D22 keeps the business that a record names as a candidate, and drops one that was tried without success', () => {
+    const mismatch = {
+      kind: 'refused',
+      code: 'platform_record_mismatch',
+      recordBusinessUid: 'other',
+    } as const
+    const moved = createReader()
+    expect(moved.reads(mismatch).candidate).toBeUndefined()
+    moved.reads(found_('purchased', 1))
+    expect(moved.reads(mismatch).candidate).toBe('other')
+    const reader = createReader()
+    const dropped: unknown[] = []
+    for (let reads = 0; reads < 5; reads++) {
+      const { candidate, nextInMs } = reader.reads({ kind: 'missing' }, { ofCandidate: { kind: 'missing' } })
+      dropped.push(candidate)
+      reader.pass(nextInMs ?? 0)
+    }
+    // The answer may lag like any other: the last verification ends it.
+    expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
   })
 
   it('D23 reads a revoked or missing record again, more rarely the longer it is in this state', () => {

@@ -4,6 +4,27 @@ import { VERIFY_DELAYS_MS } from '../../../lib/work/reading/schedule.js'
 import { createKnown, createReader, found_, REFUSED } from '../../support/scenes/reader.js'
 
 describe('the conclusion from a read', () => {
+  it('D7 verifies a purchase that the read does not show yet', () => {
+    const reader = createReader()
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(5 * SECOND)
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBe(30 * SECOND)
+    expect(reader.reads(found_('purchased', 1)).moved).toMatchObject({ from: null, to: 'purchased' })
+  })
+
+  it('gives up a subscription that no read showed for three days', () => {
+    const reader = createReader()
+    for (let step = 0; step < 11; step++) reader.reads({ kind: 'missing' })
+    reader.pass(72 * HOUR)
+    expect(reader.reads({ kind: 'missing' }).nextInMs).toBeNull()
+  })
+
+  it('E6 waits as long as the platform asks when it limits the rate', () => {
+    const reader = createReader()
+    const { nextInMs, settled } = reader.reads({ kind: 'throttled', retryAfterMs: MINUTE })
+    expect(settled).toBe(false)
+    expect(nextInMs).toBeGreaterThanOrEqual(MINUTE * 0.8)
+  })
+
   it('retries an outage for ever, with pauses of at most five minutes', () => {
     const reader = createReader()
     for (let outage = 0; outage < 500; outage++) {

@@ -49,6 +49,17 @@ describe('the read that a full record requests', () => {
   })
 })
 
+describe('what an event announces', () => {
+  it.each(['update', 'end', 'access'] as const)('is part of the request: %s', (announces) => {
+    const { requestedBy: request } = createRequestedReads({ purchasableUids: ['p'], codeNames: [] })
+    const subject = { subscription_uid: 's', business_uid: 'b', app: null, event_time: null }
+    const named = (kind: 'notice' | 'record', purchasable_uid: string) =>
+      request({ ...subject, kind, purchasable_uid }, announces)
+    for (const given of [named('notice', 'p'), named('record', 'p'), named('record', 'q')])
+      expect(given).toMatchObject({ ...NAMED, announces })
+  })
+})
+
 describe('the read that an install or uninstall requests', () => {
   it.each(['installed', 'uninstalled'] as const)(
     'concerns the business, and notes that the app was %s',
