@@ -103,13 +103,13 @@ function handClock() {
 }
 
 describe('a value that is awaited', () => {
-  // By a name in a variable, because a literal with it looks like a mistake.
-  const THEN = 'then'
-  it.each([
-    [true, Promise.resolve(), { [THEN]() {} }, Object.assign(() => {}, { [THEN]() {} })],
-    [false, null, undefined, 0, '', THEN, true, {}, { [THEN]: 1 }, () => {}],
-  ])('is one: %j', (is, ...values) => {
-    expect(values.map((value) => isThenable(value))).toEqual(values.map(() => is))
+  it('is an object or a function with a method then', () => {
+    // By a name in a variable, because a literal with it looks like a mistake.
+    const THEN = 'then'
+    const are = [Promise.resolve(), { [THEN]() {} }, Object.assign(() => {}, { [THEN]() {} })]
+    expect(are.map((value) => isThenable(value))).toEqual([true, true, true])
+    const not = [null, undefined, 0, '', THEN, true, {}, { [THEN]: 1 }, () => {}]
+    expect(not.filter((value) => isThenable(value))).toEqual([])
   })
 
   it('that is looked at again says whether it was ended', async () => {
