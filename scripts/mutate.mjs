@@ -34,12 +34,12 @@ const PURE = {
   'lib/base/deadlines.ts': ['deadlines.test.ts'],
   'lib/base/health.ts': ['health.test.ts', 'problems-of-counts.test.ts'],
   'lib/base/ids.ts': ['ids.test.ts'],
-  'lib/option-checks.ts': ['options.test.ts'],
-  'lib/options.ts': ['options.test.ts'],
+  'lib/option-checks.ts': ['marketplace/options.test.ts'],
+  'lib/options.ts': ['marketplace/options.test.ts'],
   'lib/platform/http.ts': ['error-replies.test.ts', 'retry-after.test.ts'],
   'lib/platform/limit.ts': ['limit.test.ts'],
   'lib/base/record.ts': ['records.test.ts'],
-  'lib/base/waiting.ts': ['waiting.test.ts', 'slices.test.ts'],
+  'lib/base/waiting.ts': ['base/waiting.test.ts', 'slices.test.ts'],
   'lib/work/reading/facts.ts': [...CONCLUDING, 'read-rules.test.ts', 'refresh-subscription.test.ts'],
   'lib/work/reading/conclude-read.ts': [
     ...CONCLUDING,
@@ -54,7 +54,7 @@ const PURE = {
 }
 /** Modules that depend on a clock, a store or a disk, and have tests of their own. Run when named. */
 const OTHERS = {
-  'lib/base/batches.ts': ['batches.test.ts'],
+  'lib/base/batches.ts': ['base/batches.test.ts'],
   'lib/entitlement/decision-cache.ts': ['decision-cache.test.ts'],
   'lib/entitlement/load-decision.ts': ['load-decision.test.ts', 'wait-for-read.test.ts'],
   'lib/postgres/notifications.ts': ['notifications.test.ts'],
