@@ -36,15 +36,9 @@ export function oneOrMore<T extends z.ZodType<string>>(each: T) {
   )
 }
 
-/** One sentence for each fault. For a union these are the faults of its last option, which is the one with fields. */
-export function sentences(issues: readonly z.core.$ZodIssue[], path: readonly PropertyKey[] = []): string[] {
-  return issues.flatMap((issue) => {
-    const where = [...path, ...issue.path]
-    const last = issue.code === 'invalid_union' ? issue.errors.at(-1) : undefined
-    return last?.length
-      ? sentences(last, where)
-      : [`${where.join('.') || 'options'}: ${plain(issue.message)}`]
-  })
+/** One sentence for each fault, with the path of its option. */
+export function sentences(issues: readonly z.core.$ZodIssue[]): string[] {
+  return issues.map(({ path, message }) => `${path.join('.') || 'options'}: ${plain(message)}`)
 }
 
 /** The messages of zod for a value of another type, and for an unknown key, in the words of the other faults. */

@@ -195,6 +195,15 @@ describe('a plug-in of the app', () => {
     )
   })
 
+  it('names a value of another type, a missing one and an unknown one in plain words', () => {
+    const { clientSecret: _, ...app } = MINIMAL.app
+    expect(faultsOf({ ...MINIMAL, app, platform: { ...MINIMAL.platform, authUrl: 5 }, other: 1 })).toEqual([
+      'app.clientSecret: expected string, and it is missing',
+      'platform.authUrl: expected string, got number',
+      'options: unknown option: "other"',
+    ])
+  })
+
   it('has settings of its own that no app chooses', () => {
     expect(readOptions(MINIMAL).internals).toEqual({
       callTimeoutMs: 10_000,

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { SubscriptionRecord } from '../../../lib/base/record.js'
 import type { ReadClaim } from '../../../lib/store/port/store.js'
-import { businessIn, isOlder, isUpdated } from '../../../lib/work/reading/facts.js'
+import { businessIn, isOlder, isUpdated, movesTo, untouched } from '../../../lib/work/reading/facts.js'
 import {
   EARLY_SHARES,
   halfSince,
@@ -12,7 +12,7 @@ import {
   recallProgress,
   stepAfter,
 } from '../../../lib/work/reading/schedule.js'
-import { record } from '../../support/scenes/reader.js'
+import { record, subscriptionOf } from '../../support/scenes/reader.js'
 
 describe('the schedule of reads', () => {
   const at = (verified: number, sinceRequestMs = 0, owed = 1) =>
@@ -92,6 +92,28 @@ describe('two records', () => {
     expect(businessIn(mismatch, known)).toBe('x')
     expect(businessIn(mismatch, { record: null })).toBeUndefined()
     expect(businessIn({ kind: 'missing' }, known)).toBeUndefined()
+  })
+})
+
+describe('the moves of a read', () => {
+  const before = subscriptionOf({ state: 'purchased', record: record('purchased', 1) })
+  const there = { ...record('purchased', 2), business_uid: 'other' }
+
+  it('to another business with an item that is not the app’s are only the loss of the first', () => {
+    expect(movesTo(before, null, there)).toEqual([
+      { businessUid: 'b', from: 'purchased', to: null, record: before.record },
+    ])
+    expect(movesTo(before, 'trial', there).map(({ businessUid, to }) => [businessUid, to])).toEqual([
+      ['b', null],
+      ['other', 'trial'],
+    ])
+  })
+
+  it('are none of a read that was not made, which counts as no try', () => {
+    const claim = { subscription: before, progress: '{}' } as ReadClaim
+    expect(untouched(claim)).toEqual({
+      ...{ settled: false, failure: null, verifying: false, progress: '{}', nextInMs: 0, isUntried: true },
+    })
   })
 })
 
