@@ -1,4 +1,4 @@
-import type { Dialect, Given, Write } from '../store/sql/dialect.js'
+import type { Dialect, Given } from '../store/sql/dialect.js'
 import { type Query, sql } from '../store/sql/sql.js'
 import type { SqliteTime } from './time.js'
 
@@ -17,7 +17,10 @@ export function sqliteDialect(time: () => Pick<SqliteTime, 'now' | 'ofLeases'>):
       sql<boolean>`${sql.ref(column)} in (select value from json_each(${JSON.stringify(values)}))`,
 
     given: givenRow,
-    queriesOf: (write) => queriesOf(write, timesOf(time())),
+    queriesOf({ query, rows }) {
+      const times = timesOf(time())
+      return rows.map((row) => ({ ...query, values: valuesOf(query, row, times) }))
+    },
 
     // Only one transaction writes at a time, so rows need no locks.
     skipLocked: sql``,
@@ -54,9 +57,9 @@ function givenRow(columns: Record<string, 'text' | 'integer'>): Given {
   }
 }
 
-/** A write as one query for each of its rows. */
-export function queriesOf({ query, rows }: Write, times: Times): Query[] {
-  return rows.map((row) => ({ ...query, values: query.values.map((each) => parameterOf(each, row, times)) }))
+/** The values with which a query runs for one of its rows. */
+export function valuesOf({ values }: Query, row: object, times: Times): unknown[] {
+  return values.map((each) => parameterOf(each, row, times))
 }
 
 type Times = ReturnType<typeof timesOf>

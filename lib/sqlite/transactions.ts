@@ -2,7 +2,7 @@ import type { Clock } from '../base/clock.js'
 import { sleep } from '../base/waiting.js'
 import type { Write } from '../store/sql/dialect.js'
 import type { Connection } from '../store/sql/sql.js'
-import { placeholder, queriesOf, timesOf } from './dialect.js'
+import { placeholder, timesOf, valuesOf } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { sqliteCode } from './errors.js'
 import type { Mutex } from './mutex.js'
@@ -63,8 +63,8 @@ export function createTransactions(options: TransactionsOptions) {
     const current = readable()
     const times = timesOf(time())
     try {
-      for (const write of writes)
-        for (const { text, values } of queriesOf(write, times)) current.all(text, values)
+      for (const { query, rows } of writes)
+        for (const row of rows) current.all(query.text, valuesOf(query, row, times))
     } catch (error) {
       throw explain(error)
     }

@@ -71,7 +71,7 @@ export function createAcceptance(options: {
 
   return {
     /** Resolves when the call is on disk. */
-    async accept(call: Accepted): Promise<void> {
+    accept(call: Accepted): Promise<void> {
       const size = sizeOf(call)
       // A lone call may be of any size.
       if (waiting.rows > 0 && isBeyond(waiting, size, maxWaiting)) {
