@@ -84,6 +84,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     engine,
     write: inside.write,
     insertChanges: journal.insertChanges,
+    promoteLanes: lanes.promote,
     recordRead: ownership.recordRead,
     notify,
     announce,

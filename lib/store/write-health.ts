@@ -147,7 +147,7 @@ export function createWriteProbe(options: {
       engine,
       trx,
       ...request([{ request: refresh, cause: 'event' }]),
-      lane,
+      ...lane,
       ...journal.insert([event]),
     )
   }

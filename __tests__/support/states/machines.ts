@@ -191,7 +191,7 @@ function suspectRounds(): Explored<
         choice = gate()
         return choice.opened
       },
-      claimSuspectLane: async () => ({ id: 'lane', leaseToken: 'token', lapses: 0, entries: [] }),
+      claimSuspectLane: async () => ({ id: 'lane', leaseToken: 'token', urgency: 1, lapses: 0, entries: [] }),
       claimSuspectRead: async () => undefined,
     },
     topics: () => [],

@@ -1,5 +1,5 @@
 import { DAY, HOUR } from '../../base/clock.js'
-import { LANE_TOPICS } from '../lanes/heads.js'
+import { firstDueOf, LANE_TOPICS } from '../lanes/heads.js'
 import { ENTRY_STATUSES, type EntryCounts, HANDLED_FOR_MS, JUDGED_CHANGES } from '../port/journal.js'
 import { type Cause, COUNTED_UP_TO } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -91,9 +91,7 @@ export function createEntryCounts(engine: Engine) {
     const { age } = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
       select max(age) as age from (
-        select ${engine.now()} - (
-          select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-        ) as age from topics where topic is not null and (
+        select ${engine.now()} - ${firstDueOf(sql`lease_token is null`)} as age from topics where topic is not null and (
           ${isNamedWithin(engine, topicOfRow)}
           or (${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not ${isAnyHandled()})
         )
@@ -109,9 +107,9 @@ export function createEntryCounts(engine: Engine) {
       and ${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not (${isNamedWithin(engine, topicOfRow)})`
     const inLanes = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
-      select ${engine.now()} - min((
-        select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-      )) as age from topics where ${isMissed}`.one(db)
+      select ${engine.now()} - min(${firstDueOf(sql`lease_token is null`)}) as age from topics where ${isMissed}`.one(
+      db,
+    )
     const aside = await sql<{ age: number | null }>`
       with recursive ${asideTopics(engine)}
       select ${engine.now()} - min((

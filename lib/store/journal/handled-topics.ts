@@ -62,7 +62,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
   async function makePending(trx: Connection, rows: readonly Unhandled[]) {
-    await run(engine, trx, lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
+    await run(engine, trx, ...lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
     await sql`
       update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
       where ${engine.isOneOf(
@@ -96,7 +96,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
    * behind them. Returns how many lanes that were. Only events share a lane with others.
    */
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
-    const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
+    const heads = (await topicsOf(trx)).filter((topic) => topic.startsWith('event:'))
     if (heads.every((topic) => isTopicAmong(own, topic))) return 0
     // Locked: a process that names a topic meanwhile makes pending again what is set aside here.
     const named = await sql<Pick<HandlersTable, 'topic'> & { age: number }>`
@@ -108,7 +108,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (isTopicAmong(own, topic) || isTopicAmong(handled, topic)) continue
       const rows = await sql<{ key: string }>`
         select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${engine.leaseNow()})
-        order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
+        order by unread, due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)
       const found = await headsOf(engine, trx, keys, Math.floor(BATCH / keys.length))

@@ -45,7 +45,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       cause: entry.cause ?? null,
       secret: entry.secret ?? null,
     }))
-    return [lanes.enterPending(rows), insertAll(rows)]
+    return [...lanes.enterPending(rows), insertAll(rows)]
   }
 
   return {
@@ -77,7 +77,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       const found = await find()
       if (!found || found.kind === 'action') return false
       const { key, topic } = found
-      await run(engine, trx, lanes.enter([{ key, topic }]))
+      await run(engine, trx, ...lanes.enter([{ key, topic }]))
       // The entry is read again, now that the locked lane prevents its end.
       const entry = await find()
       if (!entry) {

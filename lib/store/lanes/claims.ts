@@ -5,15 +5,18 @@ import {
   type ClaimSuspectLane,
   type Entry,
   isTopicAmong,
+  LANE_URGENCY,
   type LaneClaim,
   type LaneFinish,
+  type LaneUrgency,
   type Topic,
+  topicOf,
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, type EntryRow, headsOf, isDue, topicsOf } from './heads.js'
+import { asEntry, dueTopics, type EntryRow, headsOf, isDue } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -35,48 +38,49 @@ export function createLaneClaims(options: {
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
   let lanesThatFit = Number.POSITIVE_INFINITY
 
-  /** The topics of due lanes among `named`. */
-  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
+  /** The due classes of the topics among `named`. */
+  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<DueTopic[]> {
     const among = new Set(named)
-    return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
+    return (await dueTopics(engine, db)).filter(({ topic }) => isTopicAmong(among, topic))
   }
 
-  /** Leases the longest due lanes among those whose head has one of these topics. */
+  /** Leases due lanes, of each class the longest due. Returns their classes by key. */
   async function lease(
     trx: Connection,
-    topics: readonly Topic[],
-    { limit, leaseMs, exceptKeys }: ClaimLanes,
+    topics: readonly DueTopic[],
+    { limit, leaseMs, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     token: string,
-  ): Promise<string[]> {
-    // A range of the index for each topic: `topic in (…)` would sort all due lanes.
+  ): Promise<Map<string, LaneUrgency>> {
+    // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
-      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
-        select key, due_at from lanes
-        where topic = ${topic} and ${isDue(engine)} and ${IS_UNSUSPECTED}
+      ({ topic, unread }, i) => sql`select * from (
+        select key, due_at, ${sql.lit(urgencyOf(topic, unread))} as urgency from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDue(engine)} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
-      )`,
+      ) as ${sql.ref(`range_${i}`)}`,
     )
-    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const rows = await sql<{ key: string }>`
-      with ${sql.join(ranges)}, picked as materialized (
-        select key from (${sql.join(all, ' union all ')}) as due order by due_at limit ${limit}
-      )
-      update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
-      from picked where lanes.key = picked.key returning lanes.key`.execute(trx)
-    return rows.map(({ key }) => key)
+    const due = await sql<DueLane>`
+      select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
+    const picked = pickLanes(due, limit, choose)
+    if (picked.size > 0)
+      await sql`
+        update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
+        where ${engine.isOneOf('key', [...picked.keys()])}`.execute(trx)
+    return picked
   }
 
   async function claimDue(
     trx: Connection,
     options: ClaimLanes,
-    known: readonly Topic[] | undefined,
+    known: readonly DueTopic[] | undefined,
   ): Promise<LaneClaim[]> {
     const due = known ?? (await dueAmong(trx, options.topics))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const keys = await lease(trx, due, options, token)
-    if (keys.length === 0) return []
+    const leased = await lease(trx, due, options, token)
+    if (leased.size === 0) return []
+    const keys = [...leased.keys()]
     const heads = await headsOf(
       engine,
       trx,
@@ -85,9 +89,9 @@ export function createLaneClaims(options: {
     )
     const topics = new Set(options.topics)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)
-    const claims = keys.map((key): LaneClaim => {
+    const claims = [...leased].map(([key, urgency]): LaneClaim => {
       const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
-      return { id: key, leaseToken: token, lapses: 0, entries }
+      return { id: key, leaseToken: token, urgency, lapses: 0, entries }
     })
     // A lane may be without entries: an event that is accepted twice inserts a lane again after its entry has ended, a
     // holder that died may have ended the head, and the payloads of other lanes may have been enough for one claim.
@@ -103,7 +107,9 @@ export function createLaneClaims(options: {
     lanesThatFit =
       cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
-    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
+    return claims
+      .filter(({ entries }) => entries.length > 0)
+      .sort((a, b) => a.urgency - b.urgency || seqOf(a) - seqOf(b))
   }
 
   async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
@@ -126,7 +132,9 @@ export function createLaneClaims(options: {
     const rows = (await headsOf(engine, trx, [id], 1)).get(id) ?? []
     const topics = new Set(among.topics)
     const entries = handedOut(rows, { topics, lapses, offset: offsetOf(rows[0]?.now) })
-    if (entries.length > 0) return { ...begun, entries }
+    const [head] = entries
+    // It runs alone, so its class decides nothing.
+    if (head) return { ...begun, urgency: urgencyOf(topicOf(head), 0), entries }
     // Its head has ended, or has another topic.
     await lanes.advance(trx, [id], rows.length === 0 ? 'all' : 'untried')
     return undefined
@@ -173,6 +181,46 @@ export function createLaneClaims(options: {
       return claimed
     },
   }
+}
+
+/** A topic, and one of its classes of lanes. */
+interface DueTopic {
+  topic: Topic
+  unread: 0 | 1
+}
+
+interface DueLane {
+  key: string
+  urgency: LaneUrgency
+}
+
+function urgencyOf(topic: Topic, unread: 0 | 1): LaneUrgency {
+  if (topic === 'change') return LANE_URGENCY.change
+  return unread === 0 ? LANE_URGENCY.event : LANE_URGENCY.eventOfUnread
+}
+
+/** Picks up to `limit` lanes from those that are due, which are sorted by class and by how long they have been due. */
+function pickLanes(
+  due: readonly DueLane[],
+  limit: number,
+  choose: NonNullable<ClaimLanes['choose']>,
+): Map<string, LaneUrgency> {
+  const left = Object.values(LANE_URGENCY).map((urgency) => ({
+    urgency,
+    keys: due.flatMap((lane) => (lane.urgency === urgency ? lane.key : [])).reverse(),
+  }))
+  const picked = new Map<string, LaneUrgency>()
+  while (picked.size < limit) {
+    const classes = left.filter(({ keys }) => keys.length > 0)
+    const urgency = choose(
+      classes.map((each) => each.urgency),
+      [...picked.values()],
+    )
+    const key = classes.find((each) => each.urgency === urgency)?.keys.pop()
+    if (key === undefined || urgency === undefined) break
+    picked.set(key, urgency)
+  }
+  return picked
 }
 
 /**

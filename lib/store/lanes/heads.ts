@@ -65,16 +65,39 @@ export const LANE_TOPICS = sql`topics(topic) as (
     select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
   )`
 
-/** The topics of the heads of all lanes, or of the due ones. */
-export async function topicsOf(engine: Times, db: Connection, among: 'all' | 'due'): Promise<Topic[]> {
-  const hasDue = sql`(
-      select due_at from lanes where lanes.topic = topics.topic and ${isDue(engine)}
-      order by due_at limit 1
-    ) is not null`
+/** The topics of the heads of all lanes. */
+export async function topicsOf(db: Connection): Promise<Topic[]> {
   const rows = await sql<{ topic: Topic }>`
-    with recursive ${LANE_TOPICS}
-    select topic from topics where topic is not null and ${among === 'due' ? hasDue : sql`true`}`.execute(db)
+    with recursive ${LANE_TOPICS} select topic from topics where topic is not null`.execute(db)
   return rows.map(({ topic }) => topic)
+}
+
+/**
+ * The least `due_at` of the lanes of `topics.topic` that fulfil a condition, as SQL. It reads the first row of each range of
+ * the index `lanes_due`.
+ */
+export function firstDueOf(which: Sql): Sql {
+  const first = ([0, 1] as const).map(
+    (unread) => sql`select * from (
+      select due_at from lanes where lanes.topic = topics.topic and unread = ${sql.lit(unread)} and ${which}
+      order by due_at limit 1
+    ) as ${sql.ref(`first_${unread}`)}`,
+  )
+  return sql`(select min(due_at) from (${sql.join(first, ' union all ')}) as firsts)`
+}
+
+/** The topics with due lanes, each with the classes of these lanes: 0 for those that were read before, 1 for the others. */
+export async function dueTopics(engine: Times, db: Connection): Promise<{ topic: Topic; unread: 0 | 1 }[]> {
+  const due = ([0, 1] as const).map(
+    (unread) => sql`select topic, ${sql.lit(unread)} as unread from topics where topic is not null and (
+      select due_at from lanes where lanes.topic = topics.topic and unread = ${sql.lit(unread)} and ${isDue(engine)}
+      order by due_at limit 1
+    ) is not null`,
+  )
+  return sql<{
+    topic: Topic
+    unread: 0 | 1
+  }>`with recursive ${LANE_TOPICS} ${sql.join(due, ' union all ')}`.execute(db)
 }
 
 /**

@@ -53,6 +53,18 @@ export interface NewEvent {
   refresh: RefreshRequest | null
 }
 
+/** The classes of lanes: changes, events of what was read before, and all other deliveries. */
+export const LANE_URGENCY = {
+  /** Only a read makes a change, so nobody can forge one. */
+  change: 0,
+  /** Its subscription, or without one a subscription of its business, was read before. */
+  event: 1,
+  /** Never read, or not recognised: a forged event looks like a first purchase here. */
+  eventOfUnread: 2,
+} as const
+/** A class of `LANE_URGENCY`. */
+export type LaneUrgency = (typeof LANE_URGENCY)[keyof typeof LANE_URGENCY]
+
 /** Which lanes to lease, for how long. */
 export interface ClaimLanes {
   /** The most lanes. */
@@ -64,10 +76,13 @@ export interface ClaimLanes {
   topics: readonly Topic[]
   /** Keys of the lanes whose entries this process is handling, whatever any clock shows. */
   exceptKeys: readonly string[]
+  /** Picks the class of the next lease: see `ClaimReads`. */
+  choose?(due: readonly LaneUrgency[], taken: readonly LaneUrgency[]): LaneUrgency | undefined
 }
 
 /** A leased lane. Its `id` is the key. */
 export interface LaneClaim extends Leased {
+  urgency: LaneUrgency
   /** How often the head began alone before and did not end: see `claimSuspectLane`. 0 for any other lane. */
   lapses: number
   /** Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name. */

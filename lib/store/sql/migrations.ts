@@ -132,10 +132,11 @@ function tables(engine: Dialect): Sql[] {
       due_at bigint not null,
       lease_token text,
       lapses integer not null,
-      suspect integer not null default 0
+      suspect integer not null default 0,
+      unread integer not null default 0
     ) ${engine.busyTable}`,
-    // A claim reads the due lanes of a topic: entries behind their heads, and lanes due later, cost nothing.
-    sql`create index lanes_due on lanes (topic, due_at)`,
+    // A claim reads the due lanes of a class of a topic: entries behind their heads, and lanes due later, cost nothing.
+    sql`create index lanes_due on lanes (topic, unread, due_at)`,
     sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
     sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
     sql`create table handlers (

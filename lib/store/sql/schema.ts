@@ -101,6 +101,8 @@ export interface LanesTable {
   suspect: 0 | 1
   /** Tries of the head alone that began and were not written, the one under way included. */
   lapses: number
+  /** 0: it has changes, or no sender can have made up what its events name, since a read has shown that. 1: any other. */
+  unread: 0 | 1
 }
 
 /** A topic that some process has, or once had, handlers for. docs/states.md has its states. */

@@ -1,6 +1,7 @@
 import { createBatches } from '../../base/batches.js'
 import { REFUSALS } from '../../base/errors.js'
 import type { WrittenChange } from '../journal/journal.js'
+import type { Lanes } from '../lanes/lanes.js'
 import {
   CAUSES,
   type Hint,
@@ -46,6 +47,8 @@ export function createReadFinishes(options: {
   >
   write: Engine['write']
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
+  /** Called in the transaction that writes the first records of subscriptions. */
+  promoteLanes: Lanes['promote']
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
   /** Gives a hint to the listeners of this process. */
@@ -53,7 +56,7 @@ export function createReadFinishes(options: {
   /** Gives it to them and to the other processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, insertChanges, recordRead, notify, announce } = options
+  const { engine, write, insertChanges, promoteLanes, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
 
   const batches = createBatches<Waiting, Finished>({
@@ -97,6 +100,14 @@ export function createReadFinishes(options: {
       const { subscriptionUid } = claim.subscription
       changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
     }
+    await promoteLanes(
+      trx,
+      written.flatMap(({ claim: { subscription }, finish: { found } }) =>
+        subscription.record === null && found?.record
+          ? { subscriptionUid: subscription.subscriptionUid, businessUid: found.record.business_uid }
+          : [],
+      ),
+    )
     await insertChanges(trx, changes)
     const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
     if (hints.length > 0) await engine.announceIn?.(trx, hints)

@@ -4,11 +4,14 @@ import {
   type DeadEntry,
   type Entry,
   type EntryEnd,
+  LANE_URGENCY,
   type LaneClaim,
+  type LaneUrgency,
   MAX_LAPSES,
   type Store,
   type Topic,
 } from '../../store/port/store.js'
+import { createClasses } from '../leases/classes.js'
 import { createLeaseLoop, type LeaseLoop, type RunInSlot } from '../leases/lease-loop.js'
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneResults, createResultWrites } from './results.js'
@@ -54,6 +57,10 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
+  const classes = createClasses<LaneClaim, LaneUrgency>({
+    classes: Object.values(LANE_URGENCY),
+    unread: LANE_URGENCY.eventOfUnread,
+  })
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /**
@@ -68,23 +75,29 @@ export function createDispatcher(
     run,
     giveBack: (lane, { signal }) => resultsOf(lane, signal).complete(),
     claim,
+    hasSeat: classes.hasSeat,
   })
 
-  async function claim(free: number) {
+  async function claim(free: number, others: readonly LaneClaim[]) {
     const topics = claimable()
     if (topics.length === 0) return { items: [], isAll: true }
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-    const items = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
+    const { choose, isHeldBack } = classes.chooser(others, others.length + free)
+    const items = await store.claimLanes({
+      ...{ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys },
+      choose,
+    })
+    items.forEach(classes.leased)
     const handedOut = items.reduce((sum, { entries }) => sum + entries.length, 0)
     // Lanes are deep if their entries have nearly reached the limit.
     const areDeep = handedOut > ENTRY_LIMIT * 0.75
     lanesAtOnce = areDeep
       ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
       : Math.min(MAX_LANES, lanesAtOnce * 2)
-    return { items, isAll: items.length < limit && !areDeep }
+    return { items, isAll: items.length < limit && !areDeep && !isHeldBack() }
   }
 
   const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
