@@ -65,7 +65,9 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     isDataError: (error) => engine.isDataError(error),
     clock,
   })
-  const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
+  const acceptance = createAcceptance({
+    ...{ engine, ownership, request, journal, subscriptions, health, announce },
+  })
   const closing = new AbortController()
   const lifeCycle = createLifeCycle({
     begin,
