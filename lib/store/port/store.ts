@@ -89,7 +89,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
-  /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
+  /**
+   * Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes, by a
+   * millisecond.
+   */
   readFirst(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
@@ -159,7 +162,7 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
    * subscriptions may be due sooner, at four a second.
-   * Reads that are due earlier or under way stay as they are. Subscriptions that were given up before their first read
+   * Reads that are due earlier, under way or suspect stay as they are. Subscriptions that were given up before their first read
    * are left out. Returns how many there are.
    */
   refreshAll(withinMs: number): Promise<number>

@@ -253,7 +253,8 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
     clears_uninstalled: flag(finish.clearUninstalled === true),
     clears_update: flag(finish.clearUpdate === true),
     clears_end: flag(finish.clearEnd === true),
-    next_in_ms: nextInMs,
+    // A share of an option or of an age may have a fraction, and the column has none.
+    next_in_ms: nextInMs === null ? null : Math.round(nextInMs),
     is_untried: flag(finish.isUntried === true),
     lease_time_behind: claim.leaseTimeBehindMs,
   }

@@ -44,6 +44,8 @@ export function createRefreshSubscription(
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
+    if (signal.aborted) return { result }
+    outcomes.note(candidate, ofCandidate)
     return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
   }
 
