@@ -103,9 +103,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * whatever `nextInMs` is (unless `isUntried`), and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
    * that read decides them.
    *
-   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds that the subscription is
-   * `revoked` or `ended`, and another read was requested after the claim: only a failed read was written, and the
-   * subscription is due at once.
+   * False in three cases. The caller has lost the lease: nothing was written. The read finds that the subscription is
+   * `revoked` or `ended`, and another read was requested after the claim. Or the record names another business, which was
+   * erased after the claim. In these two only a failed read was written, and the subscription is due again: after
+   * `MIN_READ_INTERVAL_MS` if another read was requested, else at once.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
   /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */

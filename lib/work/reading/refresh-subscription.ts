@@ -57,7 +57,7 @@ export function createRefreshSubscription(
   return {
     giveBack,
 
-    /** Calls `onWriting` once the platform has answered. Undefined: no conclusion was written. */
+    /** Calls `onWriting` once the conclusion is being written. Undefined: no conclusion was written. */
     async refresh(
       claim: ReadClaim,
       signal: AbortSignal,
