@@ -4,12 +4,14 @@ import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from '../../st
 const CLASSES: readonly Urgency[] = Object.values(URGENCY)
 
 /**
- * Which class of reads is leased next, and which may begin. A class with due reads, none of which is leased, goes first,
- * so that no class starves. The other seats go to the classes in their order. Two rules keep a seat free:
+ * Which class of reads is leased next, and which may begin. A class with due reads, none of which is leased, goes first
+ * if it may have a seat, so that no class starves. The other seats go to the classes in their order. Two rules keep a seat
+ * free:
  *
  * - Subscriptions that were never read have at most half of the seats, because anybody who knows the delivery secret
  *   can make up any number of them.
- * - Regular reads, and all but those of events that wait for a token, leave one seat to events.
+ * - Regular reads, and reads that wait for a token, leave one seat of two or more to events of subscriptions that were
+ *   read before. These take a seat in any case.
  */
 export function createReadClasses({
   isWaitingForToken,
