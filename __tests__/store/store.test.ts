@@ -1,7 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
+import { Worker } from 'node:worker_threads'
+import { describe, expect, it, jest } from '@jest/globals'
 import { findSqlite, type SqliteDriverName } from '../../lib/sqlite/drivers.js'
 import { isAbandoned, newLeaseToken } from '../../lib/store/leases/leases.js'
 import { temporaryFolder } from '../support/clean-up.js'
@@ -71,7 +72,30 @@ describe('a lease token', () => {
   ])('%s is recognised as abandoned or not', (_whose, token, expected) => {
     expect(isAbandoned(token)).toBe(expected)
   })
+
+  it('G200 of another load of the package in this process is not abandoned, also on another thread', async () => {
+    let other: typeof import('../../lib/store/leases/leases.js') | undefined
+    jest.isolateModules(() => {
+      other = require('../../lib/store/leases/leases.js')
+    })
+    const tokens = [newLeaseToken(), other?.newLeaseToken(), await tokenOfThread()] as string[]
+    expect(new Set(tokens).size).toBe(3)
+    expect(tokens.map(isAbandoned)).toEqual([false, false, false])
+    expect(tokens.map((token) => other?.isAbandoned(token))).toEqual([false, false, false])
+  })
 })
+
+/** A lease token of the package on a thread of this process. */
+function tokenOfThread(): Promise<string> {
+  const load = (file: string) => `require(${JSON.stringify(join(__dirname, file))})`
+  const code = `
+    ${load('../support/processes/load-typescript.cjs')}
+    const { newLeaseToken } = ${load('../../lib/store/leases/leases.ts')}
+    require('node:worker_threads').parentPort.postMessage(newLeaseToken())`
+  return new Promise((resolve, reject) => {
+    new Worker(code, { eval: true }).on('message', resolve).on('error', reject)
+  })
+}
 
 describe('the SQLite store on a library whose SQLite must not share a file', () => {
   it('refuses a second instance on the file while the first is open', async () => {

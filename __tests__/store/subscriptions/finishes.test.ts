@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals'
-import { eventOf, shows } from '../../support/conformance/lab.js'
+import { systemClock } from '../../../lib/base/clock.js'
+import { claimed, eventOf, shows } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 
@@ -24,5 +25,20 @@ it.each(ENGINE_NAMES)(
     expect(results.map(({ status }) => status)).toEqual(claims.map(() => 'rejected'))
     // Each try may take seconds: with one for each read, their leases and the time of close() would run out.
     expect(tries).toBe(1)
+  },
+)
+
+it.each(ENGINE_NAMES)(
+  'D219 a pause and a clock with fractions of a millisecond give whole times on %s',
+  async (name) => {
+    const address = await (engines[name] as (typeof engines)[0]).freshAddress()
+    const clock = { ...systemClock, now: () => Date.now() + 60_000.37 }
+    const { store } = await openStoreWithSql(address, { clock })
+    await store.accept([eventOf('s1')])
+    const claim = await claimed(store)
+    expect(await store.finishRead(claim, shows(claim, 'purchased', { nextInMs: 62.5 }))).toBe(true)
+    const [row] = await store.subscriptionsNamed(['s1'])
+    const times = [claim.createdAt, row?.requestedAt, row?.readAt, row?.refreshAt]
+    expect(times.map(Number.isInteger)).toEqual(times.map(() => true))
   },
 )

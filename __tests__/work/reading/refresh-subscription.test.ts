@@ -170,6 +170,31 @@ describe('the candidate business of a subscription', () => {
     expect(finishes).toHaveLength(1)
   })
 
+  it.each([
+    ['a rate limit', { kind: 'throttled', retryAfterMs: MINUTE }],
+    ['refused credentials', { kind: 'credentials_refused' }],
+  ] as [string, ReadResult][])('E6, E147 pauses all reads if its own read gets %s', async (_what, result) => {
+    const { refresh, isPaused, counted } = reading([MISSING, result], { claim })
+    await refresh()
+    expect(counted).toEqual([
+      ['b', 'missing'],
+      ['c', result.kind],
+    ])
+    expect(isPaused()).toBe(true)
+  })
+
+  it('does not count if the lease was lost during its read', async () => {
+    const lost = new AbortController()
+    const { refresh, counted, isPaused, reads } = reading([MISSING, { kind: 'throttled' }], {
+      claim,
+      signal: lost.signal,
+      before: () => void (reads.length === 2 && lost.abort()),
+    })
+    await refresh()
+    expect(counted).toEqual([['b', 'missing']])
+    expect(isPaused()).toBe(false)
+  })
+
   it('gives way to the business that the platform itself names for a subscription that was read', async () => {
     const { claim: base } = createReader()
     const named: ReadResult = {

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { hostname } from 'node:os'
+import { SECOND } from '../../base/clock.js'
 import type { Leased, SuspectKind } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
@@ -16,14 +17,22 @@ export const LEASED = {
 /** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
 export const TAKEN_BACK = 'taken back'
 
-// Process ids are reused; a restarted container often has the same one. `life` distinguishes this process from those.
+/** Two loads in one process measure its start with at most this difference. */
+const SAME_START_MS = 100
 const host = hostname()
-const life = randomUUID()
+/**
+ * When this process started, by the machine's monotonic clock. Process ids are reused, and a restarted container often has
+ * the same one: this time distinguishes them. Every load of this file in the process, also on another thread, measures the
+ * same time to a fraction of a millisecond.
+ */
+const startedAt = Number(process.hrtime.bigint()) / 1e6 - process.uptime() * SECOND
+/** Distinguishes this load from the others. */
+const load = randomUUID()
 let leases = 0
 
-/** A token for one lease, never used again. It contains the process that holds the lease. */
+/** A token for the leases of one claim, never used again. It contains the process that holds them. */
 export function newLeaseToken(): string {
-  return [host, process.pid, life, ++leases].join('/')
+  return [host, process.pid, startedAt, load, ++leases].join('/')
 }
 
 /**
@@ -31,10 +40,12 @@ export function newLeaseToken(): string {
  * where that is uncertain: for another machine, and for a process id that another process now has.
  */
 export function isAbandoned(leaseToken: string): boolean {
-  const [itsHost, itsPid, itsLife] = leaseToken.split('/')
-  if (itsHost !== host || itsLife === life) return false
+  const [itsHost, itsPid, itsStart] = leaseToken.split('/')
+  if (itsHost !== host) return false
   const pid = Number(itsPid)
-  return pid === process.pid || !isAlive(pid)
+  if (pid !== process.pid) return !isAlive(pid)
+  const isThisProcess = Math.abs(Number(itsStart) - startedAt) < SAME_START_MS
+  return !isThisProcess
 }
 
 function isAlive(pid: number): boolean {

@@ -89,7 +89,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
-  /** Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes. */
+  /**
+   * Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes, by a
+   * millisecond.
+   */
   readFirst(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */
   renewRead(claim: Leased, leaseMs: number): Promise<boolean>
@@ -100,9 +103,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * whatever `nextInMs` is (unless `isUntried`), and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
    * that read decides them.
    *
-   * False in two cases. The caller has lost the lease: nothing was written. Or the read finds that the subscription is
-   * `revoked` or `ended`, and another read was requested after the claim: only a failed read was written, and the
-   * subscription is due at once.
+   * False in three cases. The caller has lost the lease: nothing was written. The read finds that the subscription is
+   * `revoked` or `ended`, and another read was requested after the claim. Or the record names another business, which was
+   * erased after the claim. In these two only a failed read was written, and the subscription is due again: after
+   * `MIN_READ_INTERVAL_MS` if another read was requested, else at once.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
   /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */
@@ -159,7 +163,7 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
    * subscriptions may be due sooner, at four a second.
-   * Reads that are due earlier or under way stay as they are. Subscriptions that were given up before their first read
+   * Reads that are due earlier, under way or suspect stay as they are. Subscriptions that were given up before their first read
    * are left out. Returns how many there are.
    */
   refreshAll(withinMs: number): Promise<number>

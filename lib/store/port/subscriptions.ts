@@ -1,6 +1,6 @@
 import type { SubscriptionRecord } from '../../base/record.js'
 
-/** The pause between two reads of one subscription. */
+/** The pause from a read of a subscription to the next one that is requested. Retries and early reads may follow sooner. */
 export const MIN_READ_INTERVAL_MS = 250
 /**
  * While events follow each other within the pause, the next read waits until they cease, so that it sees what all of
@@ -82,7 +82,7 @@ export const URGENCY = {
   event: 0,
   /** An event, and the subscription was never read: a forged one looks like a customer's here. */
   eventOfUnread: 1,
-  /** `track` or `refresh`. */
+  /** `track`, `refresh` or an import. */
   track: 2,
   /** The verification of a successful read. */
   verification: 3,

@@ -11,7 +11,7 @@ export function createClockOffset(clock: Clock) {
 
   return function offset(storeNow: number | undefined): number {
     if (storeNow === undefined) return aheadMs
-    const measuredMs = clock.now() - storeNow
+    const measuredMs = Math.round(clock.now() - storeNow)
     if (Math.abs(measuredMs - aheadMs) > SECOND) aheadMs = Math.abs(measuredMs) > SECOND ? measuredMs : 0
     return aheadMs
   }

@@ -3,7 +3,7 @@ import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgen
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
-import type { Subscriptions } from './subscriptions.js'
+import { EARLIEST_OF_CLASSES, IS_FREE, type Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
@@ -132,9 +132,6 @@ function pickRows(
   return picked
 }
 
-/** A row that is not leased and not suspect. Suspects are leased in `leases/suspects.ts`. */
-const IS_UNSUSPECTED = sql`suspect = 0 and lease_token is null`
-
 /** The columns of a due row that decide whether it is leased. */
 interface DueRow {
   uid: string
@@ -143,11 +140,11 @@ interface DueRow {
   is_newest: number
 }
 
-/** The due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends at its limit. */
+/** The free due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends at its limit. */
 function dueReads(engine: Engine, urgency: Urgency, limit: number, isNewest: 0 | 1 = 0): Sql {
   return sql`
     select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest from subscriptions
-    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED}
+    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_FREE}
     order by refresh_at ${isNewest ? sql`desc` : sql``} limit ${limit} ${engine.skipLocked}`
 }
 
@@ -172,7 +169,7 @@ async function isDue(
 ): Promise<boolean> {
   const classes = sql.join(urgencies.map((urgency) => sql.lit(urgency)))
   const rows = await sql`
-    select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} and ${IS_UNSUSPECTED} limit 1`.execute(
+    select 1 from subscriptions where urgency in (${classes}) and refresh_at <= ${engine.now()} and ${IS_FREE} limit 1`.execute(
     db,
   )
   return rows.length > 0
@@ -192,7 +189,7 @@ function createPutOff(engine: Engine) {
     ({ table }) => sql`
       update subscriptions set refresh_at = late.now + late.ms
       from ${table} as late
-      where subscriptions.subscription_uid = late.uid and lease_token is null and refresh_at <= late.now
+      where subscriptions.subscription_uid = late.uid and ${IS_FREE} and refresh_at <= late.now
       returning subscription_uid`,
   )
   /** The monotonic time until which the rows of a business have been put off. */
@@ -233,12 +230,14 @@ export function isBehindOthers(subscriptions: readonly Subscription[], now: numb
  */
 export function createReadFirst(engine: Engine) {
   return async (trx: Connection, businessUid: string): Promise<void> => {
-    // The time of a leased row is the end of its lease, so it stays.
+    // A millisecond before the first of the class: health and people see how long the reads have been due.
     await sql`
-      update subscriptions set refresh_at = 0 where subscription_uid in (
+      update subscriptions set refresh_at = earliest.due - 1
+      from (${EARLIEST_OF_CLASSES}) as earliest
+      where earliest.urgency = subscriptions.urgency and subscription_uid in (
         select subscription_uid from subscriptions
-        where business_uid = ${businessUid} and generation > settled_generation and lease_token is null
-          and refresh_at > 0 and refresh_at <= ${engine.now()}
+        where business_uid = ${businessUid} and generation > settled_generation and ${IS_FREE}
+          and refresh_at <= ${engine.now()}
         order by unread, created_at desc limit ${sql.lit(MAX_AT_ONCE)} ${engine.skipLocked}
       )`.execute(trx)
   }

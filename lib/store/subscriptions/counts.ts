@@ -1,9 +1,10 @@
 import { HOUR, MINUTE } from '../../base/clock.js'
 import { REFUSALS } from '../../base/errors.js'
-import { COUNTED_UP_TO, MAX_LAPSES, type SubscriptionCounts, URGENCY } from '../port/store.js'
+import { COUNTED_UP_TO, MAX_LAPSES, type SubscriptionCounts } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { FAILING, NEVER_READ, SERVED } from './other-businesses.js'
+import { EARLIEST_OF_CLASSES } from './subscriptions.js'
 
 /** The counts of all and of active subscriptions end at this number, because a higher one is not a sign of a problem. */
 const NORMAL_UP_TO = 1_000
@@ -40,17 +41,9 @@ export function createSubscriptionCounts(engine: Engine, countedUpTo = COUNTED_U
     }
   }
 
-  /** The first row of each class of the index `subscriptions_due`. */
   async function oldestOverdueMs(db: Connection): Promise<number | null> {
-    const first = Object.values(URGENCY).map(
-      (urgency) => sql`(select min(refresh_at) from subscriptions
-        where urgency = ${sql.lit(urgency)} and refresh_at is not null)`,
-    )
     const { age } = await sql<{ age: number | null }>`
-      select ${engine.now()} - min(due) as age from (${sql.join(
-        first.map((due) => sql`select ${due} as due`),
-        ' union all ',
-      )}) as first`.one(db)
+      select ${engine.now()} - min(due) as age from (${EARLIEST_OF_CLASSES}) as first`.one(db)
     return age === null || age < 0 ? null : age
   }
 }

@@ -80,7 +80,7 @@ export function createReadFinishes(options: {
 
   async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
     const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
-    // A read that names another business must not go on while that business is erased.
+    // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it.
     const held = batch.filter(({ businesses }) => businesses.length > 1)
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
@@ -188,8 +188,8 @@ function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
 }
 
 /**
- * `written`: the whole result. `too late`: only a failed read, since a newer event decides. False: nothing, since the
- * lease is lost.
+ * `written`: the whole result. `too late`: only a failed read, since a newer request decides, or the business that the
+ * record names was erased during the read. False: nothing, since the lease is lost.
  */
 type Finished = 'written' | 'too late' | false
 
@@ -264,7 +264,8 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
     clears_uninstalled: flag(finish.clearUninstalled === true),
     clears_update: flag(finish.clearUpdate === true),
     clears_end: flag(finish.clearEnd === true),
-    next_in_ms: nextInMs,
+    // A share of an option or of an age may have a fraction, and the column has none.
+    next_in_ms: nextInMs === null ? null : Math.round(nextInMs),
     is_untried: flag(finish.isUntried === true),
     lease_time_behind: claim.leaseTimeBehindMs,
   }

@@ -1,7 +1,14 @@
 import { DAY, MINUTE } from '../../base/clock.js'
-import { MIN_READ_INTERVAL_MS, type OtherBusinesses, type ReadClaim, type ReadOthers } from '../port/store.js'
+import {
+  MAX_LAPSES,
+  MIN_READ_INTERVAL_MS,
+  type OtherBusinesses,
+  type ReadClaim,
+  type ReadOthers,
+} from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { IS_FREE } from './subscriptions.js'
 
 /** A read fails with another one if it begins to fail at most this long before it. */
 const TOGETHER_MS = 10 * MINUTE
@@ -25,8 +32,11 @@ export const FAILING = sql`failing_since is not null and ${IS_OF_APP}`
 /** The condition of a business that stays: no event announced its end, or a read after the uninstall still found the record. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
-/** A well subscription: served, with no announced end, and with a good last read. The next read of one tests the platform. */
-const UNTESTED = sql`${SERVED} and ${STAYS} and failure is null`
+/**
+ * A well subscription: served, with no announced end, and with a good last read. The next read of one tests the platform,
+ * but not while it is put off because its reads end the process.
+ */
+const UNTESTED = sql`${SERVED} and ${STAYS} and failure is null and lapses < ${sql.lit(MAX_LAPSES)}`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
 export const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
 /** The platform has not shown it, and that is not a definite no yet. */
@@ -143,7 +153,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
         const rows = await sql`
           update subscriptions set refresh_at = ${dueAt} where subscription_uid in (
             select subscription_uid from subscriptions
-            where ${are} and business_uid <> ${businessUid} and lease_token is null and refresh_at > ${dueAt}
+            where ${are} and business_uid <> ${businessUid} and ${IS_FREE} and refresh_at > ${dueAt}
             order by ${order} limit ${limit - made} ${engine.skipLocked}
           ) returning subscription_uid`.execute(trx)
         made += rows.length

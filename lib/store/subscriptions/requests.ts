@@ -12,7 +12,7 @@ import {
   type Requested,
   STORED_COLUMNS,
 } from './merge-requests.js'
-import { MAX_OF_BUSINESS } from './subscriptions.js'
+import { IS_FREE, MAX_OF_BUSINESS } from './subscriptions.js'
 
 export type RefreshRequests = ReturnType<typeof createRefreshRequests>
 
@@ -179,7 +179,7 @@ function dueAfterRequest(now: Sql, isByEvent: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
-    when subscriptions.lease_token is not null or subscriptions.suspect = 1 or subscriptions.refresh_at <= ${now}
+    when not (${IS_FREE}) or subscriptions.refresh_at <= ${now}
       then subscriptions.refresh_at
     when subscriptions.not_before > ${pauseFromNow} then ${now}
     when ${isByEvent} and subscriptions.generation > subscriptions.settled_generation

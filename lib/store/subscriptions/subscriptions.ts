@@ -9,6 +9,7 @@ import {
   type StoredSubscription,
   type Subscription,
   type SubscriptionFilter,
+  URGENCY,
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
@@ -20,6 +21,22 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 
 /** What an event of the journal names. */
 type NamedByEvent = Pick<NewEvent, 'subscriptionUid' | 'businessUid'>
+
+/**
+ * A row that is neither leased nor suspect. Requests, claims and the reads of others move the due time of such a row only:
+ * that of a leased row is the end of its lease, and a suspect one, which may end the process, is read when it was put off
+ * to.
+ */
+export const IS_FREE = sql`subscriptions.suspect = 0 and subscriptions.lease_token is null`
+
+/** The earliest due time of each class, from the first row of each in the index `subscriptions_due`. */
+export const EARLIEST_OF_CLASSES = sql.join(
+  Object.values(URGENCY).map(
+    (urgency) => sql`select ${sql.lit(urgency)} as urgency, (select min(refresh_at) from subscriptions
+      where urgency = ${sql.lit(urgency)} and refresh_at is not null) as due`,
+  ),
+  ' union all ',
+)
 
 /** The most subscriptions of one business that a decision takes into account, and that a request reads. */
 export const MAX_OF_BUSINESS = 1_000

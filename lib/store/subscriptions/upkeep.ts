@@ -5,6 +5,7 @@ import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 import { NEVER_READ } from './other-businesses.js'
+import { IS_FREE } from './subscriptions.js'
 
 /** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
 const MAX_NEVER_READ = 100_000
@@ -52,7 +53,7 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
 
 /**
  * Makes every read due within a time, as a regular read, at random times so that the platform is not flooded. Few reads
- * are due sooner: `EACH_MS` for each. A read that is due earlier, or whose subscription is read now, stays as it is. Subscriptions that were given up before they were
+ * are due sooner: `EACH_MS` for each. A read that is due earlier, under way or suspect stays as it is. Subscriptions that were given up before they were
  * ever read are left out: anybody can have named them.
  */
 export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
@@ -81,7 +82,7 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
       const uids: string[] = await write(async (trx) => {
         const rows = await sql<{ uid: string }>`
           select subscription_uid as uid from subscriptions
-          where subscription_uid > ${after} and lease_token is null and ${IS_KNOWN}
+          where subscription_uid > ${after} and ${IS_FREE} and ${IS_KNOWN}
           order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
         const late = rows.map(({ uid }) => ({ uid, ms: Math.floor(Math.random() * spreadMs) }))
         if (late.length > 0) await run(engine, trx, makeDue(late))

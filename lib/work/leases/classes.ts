@@ -5,7 +5,7 @@
  *
  * - What was never read has at most half of the seats, because anybody who knows the delivery secret can make up any
  *   number of subscriptions.
- * - Work that may take long leaves one seat to the first class.
+ * - Work that may take long leaves one seat of two or more to the first class, which takes a seat in any case.
  */
 export function createClasses<Item extends { urgency: Class }, Class extends number>(options: {
   /** The most urgent first. */

@@ -11,8 +11,10 @@ import type { ReadClaim, ReadFinish, Subscription } from '../../store/port/store
 import { halfSince, type Progress, progressText, recallProgress, VERIFY_DELAYS_MS } from './schedule.js'
 
 /**
- * Whether the evidence for an end counts. `many`: most businesses fail with this one, which is an outage. `unproven`:
- * no other business was read since, so it may be one.
+ * Whether the evidence for an end counts. `many`: most businesses fail with this one, which is an outage. `unproven`: too
+ * few other businesses were read since, or none was served, or the database could not compare them, so it may be one. An
+ * outage of `maxStaleMs` is `believed` if another business was served all the time, and so is an end where no other
+ * business exists.
  */
 export type Belief = 'believed' | 'many' | 'unproven'
 

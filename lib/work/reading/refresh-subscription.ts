@@ -44,6 +44,8 @@ export function createRefreshSubscription(
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
+    if (signal.aborted) return { result }
+    outcomes.note(candidate, ofCandidate)
     return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
   }
 
@@ -55,7 +57,7 @@ export function createRefreshSubscription(
   return {
     giveBack,
 
-    /** Calls `onWriting` once the platform has answered. Undefined: no conclusion was written. */
+    /** Calls `onWriting` once the conclusion is being written. Undefined: no conclusion was written. */
     async refresh(
       claim: ReadClaim,
       signal: AbortSignal,

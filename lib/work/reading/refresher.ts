@@ -16,7 +16,7 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
  *
  * All reads share one loop, whose slots `../leases/classes.ts` distributes. It never reads two subscriptions of one business
- * at once.
+ * at once, except that a candidate business may be tried beside one of its own.
  */
 export function createRefresher(
   options: ReadingOptions & {

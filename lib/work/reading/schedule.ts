@@ -66,13 +66,13 @@ export interface Progress {
   owed: number
   /** The steps of the schedule that are done: verifications, and before the first record the early reads too. */
   verified: number
-  /** Consecutive reads that the platform did not answer. */
+  /** Reads that the platform did not answer since it last showed a record, or a read was requested. */
   outages: number
-  /** Consecutive reads that it refused or, before the first record, did not show; with the first and the last time. */
+  /** Reads since it last showed a record that it refused or, before the first record, did not show; with the first and the last time. */
   refusals: number
   refusedSince: number | null
   refusedAt: number | null
-  /** Consecutive reads that did not show a known record. */
+  /** Reads that did not show a known record, since it was last shown. Refusals and outages between them change nothing. */
   missing: number
   missingSince: number | null
   goneSince: number | null

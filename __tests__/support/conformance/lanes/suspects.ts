@@ -2,9 +2,11 @@ import assert from 'node:assert/strict'
 import { MAX_LAPSES } from '../../../../lib/store/port/store.js'
 import {
   ALL_URGENCIES,
+  businessOf,
   type Checks,
   DONE,
   EVERY_TOPIC,
+  eventOf,
   fails,
   has,
   idsOf,
@@ -155,6 +157,34 @@ export const SUSPECTS: Checks = {
     await lab.request('s1')
     same((await lab.subscriptionsNamed(['s1']))[0]?.refreshAt, row?.refreshAt)
     same(await plainReads(lab), [])
+    same(await lab.dueSuspect(ANY), null)
+  },
+
+  async 'H195 claimSuspectRead: a read that was put off keeps its time, whatever the reads of others find, and tests nothing for them'(
+    lab,
+  ) {
+    for (const uid of ['refused', 'served', 'third']) await lab.known(uid)
+    await lab.refuse('refused')
+    for (const uid of ['refused', 'served']) {
+      await lab.request(uid)
+      await lab.renewRead(await lab.next(uid), SHORT)
+      for (let lapses = 0; lapses < MAX_LAPSES; lapses++) {
+        await suspectDue(lab, 'read')
+        has(await lab.claimSuspectRead({ leaseMs: SHORT }), { id: uid, lapses })
+      }
+      await lab.pass(SHORT + 10)
+      same(await lab.claimSuspectRead({ leaseMs: SHORT }), undefined)
+      await lab.accept([eventOf(uid)])
+    }
+    const dueTimes = async () => (await lab.listSubscriptions({ limit: 2 })).map(({ refreshAt }) => refreshAt)
+    const before = await dueTimes()
+    const claim = await lab.refuse('third')
+    has(await lab.otherBusinesses(claim, 0), { untested: 0 })
+    same(await lab.readOthers(claim, { which: 'served', untestedForMs: 0, limit: 20 }), 0)
+    same(await lab.readOthers(claim, { which: 'failing', pauseMs: 0, limit: 20 }), 0)
+    for (const uid of ['refused', 'served']) await lab.readFirst(businessOf(uid))
+    same(await lab.refreshAll(1), 1)
+    same(await dueTimes(), before)
     same(await lab.dueSuspect(ANY), null)
   },
 

@@ -159,6 +159,22 @@ export const LEASING: Checks = {
     same((await lab.claimAll()).length, 2)
   },
 
+  async 'K217 readFirst: the time of the read stays near that of the longest due of its class'(lab) {
+    for (const uid of ['s1', 's2', 's3']) {
+      await lab.accept([eventOf(uid)])
+      await lab.pass(3)
+    }
+    const { requestedAt: oldest } = await lab.only('business of s1')
+    isNumber(oldest, 'requestedAt')
+    await lab.readFirst('business of s3')
+    same((await lab.only('business of s3')).refreshAt, oldest - 1)
+    const { oldestOverdueMs } = await lab.counts()
+    assert(oldestOverdueMs !== null && oldestOverdueMs < 60_000, `overdue for ${oldestOverdueMs} ms`)
+    await lab.readFirst('business of s2')
+    const claims = await lab.claimReads({ limit: 3, leaseMs: LONG, except: [], urgencies: [eventOfUnread] })
+    same(claims[0]?.id, 's2')
+  },
+
   async 'claimReads: twenty concurrent claims lease each subscription at most once, and leave out none'(lab) {
     await claimReadsAtOnce([lab])
   },
