@@ -13,7 +13,7 @@ import { createGauges } from './operations/health/gauges.js'
 import { createHealthChanges } from './operations/health/health-changes.js'
 import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
-import { problemsOfCounts } from './operations/health/problems-of-counts.js'
+import { problemOfTurnedAway, problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
 import { createReporting } from './operations/reporting.js'
 import { createSettling } from './operations/settled.js'
@@ -187,6 +187,7 @@ export function createParts<Custom extends EventDefinitions>(
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
+      ...problemOfTurnedAway(store.turnedAway()),
       ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
     ],
   })

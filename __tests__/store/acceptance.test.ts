@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { createAcceptance, type Size } from '../../lib/store/acceptance.js'
+import { systemClock } from '../../lib/base/clock.js'
+import { createAcceptance } from '../../lib/store/acceptance.js'
+import type { Size } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
+import { sql } from '../../lib/store/sql/sql.js'
 import { gate } from '../support/until.js'
 
 const MIB = 1024 * 1024
@@ -137,6 +140,11 @@ function committer({
   const { accept } = createAcceptance({
     engine: {
       read: async (work) => work(undefined as never),
+      write: async () => {
+        throw new Error('nothing makes room here')
+      },
+      skipLocked: sql``,
+      isOneOf: () => sql`1 = 1`,
       async writeAll(writes) {
         const events = writes.flatMap(({ rows }) => rows as NewEvent[])
         const batch = events.map(({ payload }) => payload.length / 1_024)
@@ -156,6 +164,7 @@ function committer({
       },
     },
     journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
+    clock: systemClock,
     health: { watch: (write) => write() },
     announce() {},
     ...bounds,
@@ -165,4 +174,4 @@ function committer({
 }
 
 const eventOf = (kib: number) =>
-  ({ payload: 'x'.repeat(kib * 1_024), subscriptionUid: String(kib) }) as NewEvent
+  ({ kind: 'event', payload: 'x'.repeat(kib * 1_024), subscriptionUid: String(kib) }) as NewEvent

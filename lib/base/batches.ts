@@ -19,10 +19,10 @@ export function createBatches<Item, Result>(options: {
    */
   take(): (item: Item) => boolean
   /**
-   * Called before a batch begins. Returns those of the waiting items that still wait, in the order in which batches take
+   * Called before a batch begins. Returns those of the waiting items (`waiting()`) that still wait, in the order in which batches take
    * them; undefined: all, as they are. The others reject with `refused`. Must not reject.
    */
-  arrange?(waiting: readonly Item[]): Promise<readonly Item[]> | undefined
+  arrange?(waiting: () => readonly Item[]): Promise<readonly Item[]> | undefined
   /** The error of the items that `arrange` leaves out. */
   refused?(): unknown
   /** Writes the items in one transaction. Resolves with the results in the same order. */
@@ -38,7 +38,7 @@ export function createBatches<Item, Result>(options: {
     isRunning = true
     while (waiting.length > 0) {
       await nextTurn()
-      const arranged = arrange && arrange(waiting.map(({ item }) => item))
+      const arranged = arrange?.(() => waiting.map(({ item }) => item))
       if (arranged) await reorder(arranged)
       await writeAll(takeBatch())
     }

@@ -1,8 +1,10 @@
 import { createBatches } from '../base/batches.js'
+import { type Clock, HOUR } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
-import type { Hint, NewEvent } from './port/store.js'
+import type { Hint, NewEvent, TurnedAway } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
@@ -26,21 +28,29 @@ interface Accepted {
  * refused when too much waits.
  */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'read' | 'writeAll' | 'mark' | 'durable' | 'isDataError'>
+  engine: Pick<
+    Engine,
+    'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked' | 'isOneOf'
+  >
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
   subscriptions: Pick<Subscriptions, 'readAmong'>
   health: Pick<WriteHealth, 'watch'>
+  clock: Pick<Clock, 'monotonic'>
   announce(hint: Hint): void
   /** The largest batch. A single call may be larger. */
   maxBatch?: Size
   /** The most that waits. */
   maxWaiting?: Size
+  /** The most that is stored of what may be made up. */
+  most?: Allowance
 }) {
-  const { engine, ownership, request, journal, subscriptions, health, announce } = options
+  const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
+  const allowance = createAllowance({ engine, clock, ...(options.most && { allowance: options.most }) })
+  const turnedAway = createTurnedAway(clock)
 
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
@@ -48,14 +58,14 @@ export function createAcceptance(options: {
       const batch: Size = { rows: 0, bytes: 0 }
       let isFull = false
       return ({ size }) => {
-        isFull ||= batch.rows > 0 && isBeyond(batch, size, maxBatch)
+        isFull ||= batch.rows > 0 && !fits(batch, size, maxBatch)
         if (isFull) return false
         add(batch, size)
         subtract(waiting, size)
         return true
       }
     },
-    arrange: (calls) => (isBeyond(waiting, NOTHING, maxBatch) ? byPrecedence(calls) : undefined),
+    arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
     refused: tooMuch,
     async write(batch) {
       await health.watch(() => commit(batch))
@@ -72,10 +82,10 @@ export function createAcceptance(options: {
     )
     const kept: Size = { rows: 0, bytes: 0 }
     return sorted.filter(({ size }) => {
-      const fits = kept.rows === 0 || !isBeyond(kept, size, maxWaiting)
-      if (fits) add(kept, size)
+      const isKept = kept.rows === 0 || fits(kept, size, maxWaiting)
+      if (isKept) add(kept, size)
       else subtract(waiting, size)
-      return fits
+      return isKept
     })
   }
 
@@ -106,15 +116,45 @@ export function createAcceptance(options: {
   }
 
   return {
-    /** Resolves when the call is on disk. */
-    async accept(call: Accepted): Promise<void> {
-      const size = sizeOf(call)
+    /**
+     * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
+     * store keeps enough of them.
+     */
+    async accept(given: Accepted): Promise<readonly string[]> {
+      const wanted = sizesOf(given.events)
+      const call = allowance.hasRoom(wanted) ? given : await withinAllowance(given, wanted)
+      const unstored = given.events.flatMap((event) => (call.events.includes(event) ? [] : event.id))
+      if (call.events.length === 0 && call.requests.length === 0) return unstored
+      const size = sizeOf(call === given ? wanted : sizesOf(call.events))
       // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
       const most = isSmall(size) ? double(maxWaiting) : maxWaiting
-      if (waiting.rows > 0 && isBeyond(waiting, size, most)) throw tooMuch()
+      if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
       add(waiting, size)
-      return batches.add({ ...call, size, isUnread: undefined })
+      allowance.use(wanted)
+      await batches.add({ ...call, size, isUnread: undefined })
+      return unstored
     },
+
+    /** What was not stored within the last hour, for health; null: nothing. */
+    turnedAway: turnedAway.lately,
+  }
+
+  /** The part of a call for which there is room. Throws if its events name nothing that was read before, and have none. */
+  async function withinAllowance(call: Accepted, wanted: Wanted): Promise<Accepted> {
+    if (await allowance.makeRoom(wanted)) return call
+    if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
+      const isRead = await engine.read((db) => subscriptions.readAmong(db, call.events))
+      if (!call.events.some(isRead)) {
+        turnedAway.refused()
+        throw new MarketplaceError(
+          'store_unavailable',
+          'Cannot store the delivery: it names nothing that was read before, and the store keeps as much of that as it may',
+        )
+      }
+    }
+    if (allowance.hasRoom({ ...wanted, event: NOTHING })) return call
+    turnedAway.counted(call.events.filter(({ kind }) => kind === 'unrecognised'))
+    return { ...call, events: call.events.filter(({ kind }) => kind !== 'unrecognised') }
   }
 }
 
@@ -123,11 +163,6 @@ function tooMuch() {
     'store_unavailable',
     'Cannot store the delivery: too many deliveries wait for the store',
   )
-}
-
-export interface Size {
-  rows: number
-  bytes: number
 }
 
 interface Waiting extends Accepted {
@@ -145,10 +180,10 @@ const LOOKED_AT = 16
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
 
-function sizeOf({ events }: Accepted): Size {
-  let bytes = 0
-  for (const { payload } of events) bytes += Buffer.byteLength(payload)
-  return { rows: Math.max(1, events.length), bytes }
+function sizeOf({ event, unrecognised }: Wanted): Size {
+  const size = { ...event }
+  add(size, unrecognised)
+  return { ...size, rows: Math.max(1, size.rows) }
 }
 
 function isSmall({ rows, bytes }: Size): boolean {
@@ -159,15 +194,52 @@ function double({ rows, bytes }: Size): Size {
   return { rows: 2 * rows, bytes: 2 * bytes }
 }
 
-function add(total: Size, more: Size): void {
-  total.rows += more.rows
-  total.bytes += more.bytes
-}
-
 function subtract(total: Size, less: Size): void {
   add(total, { rows: -less.rows, bytes: -less.bytes })
 }
 
-function isBeyond(size: Size, more: Size, bound: Size): boolean {
-  return size.rows + more.rows > bound.rows || size.bytes + more.bytes > bound.bytes
+/** The most names of unrecognised deliveries that are counted apart. */
+const MAX_NAMES = 20
+const MAX_NAME_LENGTH = 80
+
+/** Counts the deliveries that were not stored, by name. */
+function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
+  let at = Number.NEGATIVE_INFINITY
+  let refused = 0
+  const names = new Map<string, number>()
+
+  function note() {
+    if (clock.monotonic() - at > HOUR) {
+      refused = 0
+      names.clear()
+    }
+    at = clock.monotonic()
+  }
+
+  return {
+    refused() {
+      note()
+      refused++
+    },
+    counted(events: readonly NewEvent[]) {
+      note()
+      for (const { payload } of events) {
+        const found = nameIn(payload)
+        const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
+        names.set(name, (names.get(name) ?? 0) + 1)
+      }
+    },
+    lately: (): TurnedAway | null =>
+      clock.monotonic() - at > HOUR ? null : { refused, counted: [...names] },
+  }
+}
+
+/** The names of an envelope that is not recognised, or `without names`. */
+function nameIn(payload: string): string {
+  try {
+    const { entity_name, event_type } = JSON.parse(payload) ?? {}
+    if (typeof entity_name === 'string' && typeof event_type === 'string')
+      return `${entity_name} ${event_type}`.slice(0, MAX_NAME_LENGTH)
+  } catch {}
+  return 'without names'
 }

@@ -3,6 +3,7 @@ import { MarketplaceError } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
 import { requireStorable } from '../base/record.js'
 import { createAcceptance } from './acceptance.js'
+import type { Allowance } from './allowance.js'
 import { createEntryCounts } from './journal/counts.js'
 import { createErasing } from './journal/erase.js'
 import { createHandledTopics } from './journal/handled-topics.js'
@@ -36,7 +37,11 @@ import { createWriteHealth, createWriteProbe } from './write-health.js'
  * The store over either engine. This file decides for each call which transaction it runs in, whether it waits for the
  * disk, and which hints follow. The SQL is in the files of the tables.
  */
-export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
+export function createSqlStore(
+  engine: Engine,
+  clock: Clock = systemClock,
+  bounds: { most?: Allowance } = {},
+): Store {
   // The commit stands, whatever a listener throws.
   const listeners = createListeners<Hint>(() => {})
   const notify = listeners.call
@@ -66,7 +71,8 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     clock,
   })
   const acceptance = createAcceptance({
-    ...{ engine, ownership, request, journal, subscriptions, health, announce },
+    ...{ engine, ownership, request, journal, subscriptions, health, clock, announce },
+    ...bounds,
   })
   const closing = new AbortController()
   const lifeCycle = createLifeCycle({
@@ -86,7 +92,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     engine,
     write: inside.write,
     insertChanges: journal.insertChanges,
-    promoteLanes: lanes.promote,
+    async promote(trx, read) {
+      await lanes.promote(trx, read)
+      await journal.promote(
+        trx,
+        read.map(({ subscriptionUid }) => subscriptionUid),
+      )
+    },
     recordRead: ownership.recordRead,
     notify,
     announce,
@@ -108,7 +120,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         requireStorable(event.refresh)
         requests.push({ request: event.refresh, cause: 'event' })
       }
-      await whileOpen(() => acceptance.accept({ events, requests }))
+      return whileOpen(() => acceptance.accept({ events, requests }))
     },
 
     async requestRefresh(request, cause = 'request') {
@@ -171,7 +183,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
       }),
 
     counts: (maxStaleMs) =>
-      read(async (db) => ({ ...(await subscriptionCounts(db, maxStaleMs)), ...(await entryCounts(db)) })),
+      read(async (db) => ({
+        ...(await subscriptionCounts(db, maxStaleMs)),
+        ...(await entryCounts(db)),
+      })),
 
     ...createObservation(engine, read, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
@@ -181,6 +196,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         await engine.backup(path, closing.signal)
       }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
+    turnedAway: acceptance.turnedAway,
     subscribe: listeners.add,
   }
 

@@ -138,7 +138,7 @@ describe.each(ENGINE_NAMES)('K62 on %s', (name) => {
 })
 
 /** Accepts an event or a request that does not touch the table. */
-const LESS: Record<string, (store: Store, id: string) => Promise<void>> = {
+const LESS: Record<string, (store: Store, id: string) => Promise<unknown>> = {
   subscriptions: (store, id) => {
     const event = { id, kind: 'event', name: 'a', key: 'k', issues: null, refresh: null } as const
     return store.accept([{ ...event, businessUid: 'b', subscriptionUid: 's', payload: '{}' }])

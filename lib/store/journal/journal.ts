@@ -5,6 +5,7 @@ import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
+import { unreadOf } from '../unread.js'
 import { isPendingBy } from './is-handled.js'
 
 /** A change to write. */
@@ -22,10 +23,11 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, received_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, unread, received_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
         ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
-        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
+        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0,
+        ${unreadOf(sql`${of('kind')} = 'change'`, of('subscription'))}, ${of('now')}`)}
       on conflict (id) do nothing`,
     { keepsPlan: true },
   )
@@ -57,6 +59,14 @@ export function createJournal(engine: Engine, lanes: Lanes) {
         (change) => ({ ...change, kind: 'change', name: '', issues: null }) as const,
       )
       await run(engine, trx, ...append(entries))
+    },
+
+    /** Follows the first read of these subscriptions: their events are not made up. */
+    async promote(trx: Connection, subscriptionUids: readonly string[]) {
+      if (subscriptionUids.length === 0) return
+      await sql`
+        update journal set unread = 0
+        where ${engine.isOneOf('subscription_uid', subscriptionUids)} and unread = 1`.execute(trx)
     },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */

@@ -5,6 +5,7 @@ import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
+import { unreadOf } from '../unread.js'
 import { isPending } from './heads.js'
 
 /** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
@@ -23,7 +24,7 @@ export function createLanes(engine: Engine) {
         insert into lanes (key, topic, due_at, lapses, unread)
         ${insertFirst(
           of('key'),
-          sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(of('is_change'), of('subscription'))}`,
+          sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(sql`${of('is_change')} = 1`, of('subscription'))}`,
           isPending(of('kind'), of('topic')),
         )}
         on conflict (key) do update set unread = case when excluded.unread < lanes.unread then 0 else lanes.unread end`,
@@ -153,13 +154,6 @@ function inOrder(entries: readonly NewHead[]) {
 /** What follows a prefix; null if the key has another one. */
 function after(prefix: string, key: string): string | null {
   return key.startsWith(prefix) ? key.slice(prefix.length) : null
-}
-
-/** The column `unread` of a new lane, as SQL. */
-function unreadOf(isChange: Sql, subscription: Sql): Sql {
-  return sql`case when ${isChange} = 1 or exists (
-    select 1 from subscriptions where subscription_uid = ${subscription} and subscriptions.unread = 0
-  ) then 0 else 1 end`
 }
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -89,6 +89,14 @@ export interface LaneClaim extends Leased {
   entries: Entry[]
 }
 
+/** The deliveries that were not stored within the last hour, because the store keeps enough of what may be made up. */
+export interface TurnedAway {
+  /** Deliveries that named nothing that was read before. Their senders got 503. */
+  refused: number
+  /** Unrecognised deliveries by name. They were acknowledged, and only counted. */
+  counted: (readonly [name: string, count: number])[]
+}
+
 /** The topics that this process handles. */
 export interface HandleTopics {
   topics: readonly Topic[]

@@ -106,6 +106,7 @@ function tables(engine: Dialect): Sql[] {
       issues text,
       cause text,
       secret text,
+      unread integer not null default 0,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
@@ -124,6 +125,8 @@ function tables(engine: Dialect): Sql[] {
       where business_uid is not null and settled_at is not null`,
     // For a read that finds another business: whether that business was erased during the read.
     sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
+    // For the allowance of what anybody can make up: only such entries are in it.
+    sql`create index journal_unread on journal (kind, status, seq) where unread = 1`,
     // For health: whether events announce the changes.
     sql`create index journal_cause on journal (cause, received_at, seq) where cause is not null`,
     sql`create table lanes (

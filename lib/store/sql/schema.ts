@@ -83,6 +83,8 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
+  /** 0: it names what was read before, or nobody can have sent it. 1: an event or a delivery that may be made up. */
+  unread: 0 | 1
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */

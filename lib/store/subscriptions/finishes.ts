@@ -47,8 +47,8 @@ export function createReadFinishes(options: {
   >
   write: Engine['write']
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
-  /** Called in the transaction that writes the first records of subscriptions. */
-  promoteLanes: Lanes['promote']
+  /** Called in the transaction that writes the first records of subscriptions: nobody has made up what names them. */
+  promote: Lanes['promote']
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
   /** Gives a hint to the listeners of this process. */
@@ -56,7 +56,7 @@ export function createReadFinishes(options: {
   /** Gives it to them and to the other processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, insertChanges, promoteLanes, recordRead, notify, announce } = options
+  const { engine, write, insertChanges, promote, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
 
   const batches = createBatches<Waiting, Finished>({
@@ -100,7 +100,7 @@ export function createReadFinishes(options: {
       const { subscriptionUid } = claim.subscription
       changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
     }
-    await promoteLanes(
+    await promote(
       trx,
       written.flatMap(({ claim: { subscription }, finish: { found } }) =>
         subscription.record === null && found?.record

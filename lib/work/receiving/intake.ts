@@ -50,16 +50,17 @@ export function createIntake(options: {
     const rest = entries.filter(({ event }) => event.kind === 'unrecognised')
     const together = rest.length > 1 ? inOneEntry(rest) : undefined
     const events = entries.flatMap(({ event }) => (together && event.kind === 'unrecognised' ? [] : event))
-    return store.accept(together ? [...events, together] : events).then(() => {
+    return store.accept(together ? [...events, together] : events).then((unstored) => {
       for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
         refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')
         onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
       }
-      return entries.map(({ event: { id, kind, issues } }) => ({
-        id: together && kind === 'unrecognised' ? together.id : id,
-        issues,
-      }))
+      return entries.map(({ event }) => {
+        const { id, issues } =
+          together && event.kind === 'unrecognised' ? { ...event, id: together.id } : event
+        return { id, issues: unstored.includes(id) ? [...(issues ?? []), NOT_STORED] : issues }
+      })
     })
   }
 
@@ -134,6 +135,8 @@ function inOneEntry(entries: readonly Entry[]): NewEvent {
 /** The payload in place of a value that cannot be written as JSON. */
 const TOO_DEEP = '"nested too deeply to be stored"'
 const MAX_ISSUES = 10
+/** The issue of an unrecognised delivery that was only counted. */
+const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
 
 interface Entry {
   envelope: Envelope

@@ -1,0 +1,185 @@
+import { type Clock, SECOND } from '../base/clock.js'
+import { nextTurn } from '../base/waiting.js'
+import { ENTRY_STATUSES, type NewEvent, URGENCY } from './port/store.js'
+import type { Engine } from './sql/engine.js'
+import { sql } from './sql/sql.js'
+import { IS_DENIED } from './subscriptions/other-businesses.js'
+
+/** A number of rows, and the bytes of their payloads. */
+export interface Size {
+  rows: number
+  bytes: number
+}
+
+const MIB = 1024 * 1024
+/** Some hundred MB of a database with all indexes, and far more than an app gets in a week. */
+const ALLOWANCE: Allowance = {
+  event: { rows: 1_000_000, bytes: 512 * MIB },
+  unrecognised: { rows: 10_000, bytes: 64 * MIB },
+  subscriptions: 1_000_000,
+}
+/** The time between two measurements, while the allowance is used up. */
+const MEASURE_EVERY_MS = 10 * SECOND
+/** The rows of one statement: on SQLite the event loop waits for it. */
+const WINDOW = 2_000
+/** Rows that are deleted at once to make room. */
+const BATCH = 500
+
+/** The most that the store keeps of what anybody with the delivery secret can make up. */
+export interface Allowance {
+  /** Events that name nothing that was read before. */
+  event: Size
+  unrecognised: Size
+  /** Subscriptions that events named and no read has shown. */
+  subscriptions: number
+}
+
+/**
+ * Bounds what the store keeps of entries and subscriptions that may be made up, because nothing that they name was read
+ * before. Room is made from what is finished: entries that were handled or that nobody handles, and subscriptions that
+ * the platform has denied, the oldest first. What waits for its handler or for its first read is never deleted.
+ *
+ * Between two measurements every event counts, whatever it names, so accepting one asks the database nothing.
+ */
+export function createAllowance(options: {
+  engine: Pick<Engine, 'read' | 'write' | 'skipLocked' | 'isOneOf'>
+  clock: Pick<Clock, 'monotonic'>
+  allowance?: Allowance
+}) {
+  const { engine, clock, allowance = ALLOWANCE } = options
+  /** What is stored, at most. */
+  let used: Allowance = { event: zero(), unrecognised: zero(), subscriptions: 0 }
+  let measuring: Promise<void> | undefined
+  let measuredAt = Number.NEGATIVE_INFINITY
+
+  async function entries(kind: 'event' | 'unrecognised'): Promise<Size> {
+    const size = zero()
+    for (const status of ENTRY_STATUSES) {
+      for (let after: number | null = 0; after !== null; await nextTurn()) {
+        const row = await engine.read((db) =>
+          sql<{ rows: number; bytes: number | null; last: number | null }>`
+            select count(*) as rows, sum(bytes) as bytes, max(seq) as last from (
+              select seq, octet_length(payload) as bytes from journal
+              where unread = 1 and kind = ${kind} and status = ${sql.lit(status)} and seq > ${after}
+              order by seq limit ${sql.lit(WINDOW)}
+            ) as ${sql.ref('window')}`.one(db),
+        )
+        add(size, { rows: row.rows, bytes: row.bytes ?? 0 })
+        after = row.rows < WINDOW ? null : row.last
+      }
+    }
+    return size
+  }
+
+  async function subscriptions(): Promise<number> {
+    let count = 0
+    for (let after: number | null = -1; after !== null; await nextTurn()) {
+      const row = await engine.read((db) =>
+        // Rows that are due at the same time as the last one of a window are left out.
+        sql<{ rows: number; last: number | null }>`
+          select count(*) as rows, max(refresh_at) as last from (
+            select refresh_at from subscriptions
+            where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at > ${after}
+            order by refresh_at limit ${sql.lit(WINDOW)}
+          ) as ${sql.ref('window')}`.one(db),
+      )
+      count += row.rows
+      after = row.rows < WINDOW ? null : row.last
+    }
+    return count
+  }
+
+  async function measure() {
+    if (clock.monotonic() - measuredAt < MEASURE_EVERY_MS) return
+    measuring ??= (async () => {
+      used = {
+        event: await entries('event'),
+        unrecognised: await entries('unrecognised'),
+        subscriptions: await subscriptions(),
+      }
+      measuredAt = clock.monotonic()
+    })().finally(() => {
+      measuring = undefined
+    })
+    await measuring
+  }
+
+  /** Deletes finished entries of events, the oldest first. */
+  async function deleteEntries() {
+    const rows = await engine.write((trx) =>
+      sql<{ bytes: number }>`
+        delete from journal where id in (
+          select id from journal where unread = 1 and kind = 'event' and status in ('done', 'unhandled')
+          order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
+        ) returning octet_length(payload) as bytes`.execute(trx),
+    )
+    for (const { bytes } of rows) add(used.event, { rows: -1, bytes: -bytes })
+    return rows.length > 0
+  }
+
+  /** Deletes subscriptions that the platform has denied, the oldest request first. */
+  async function deleteSubscriptions() {
+    const rows = await engine.write((trx) =>
+      sql`
+        delete from subscriptions where subscription_uid in (
+          select subscription_uid from subscriptions where ${IS_DENIED} and lease_token is null
+          order by requested_at limit ${sql.lit(BATCH)} ${engine.skipLocked}
+        ) and ${sql.still(IS_DENIED)} returning subscription_uid`.execute(trx),
+    )
+    used.subscriptions -= rows.length
+    return rows.length > 0
+  }
+
+  function hasRoom({ event, unrecognised }: Wanted): boolean {
+    return (
+      (unrecognised.rows === 0 || fits(used.unrecognised, unrecognised, allowance.unrecognised)) &&
+      (event.rows === 0 ||
+        (fits(used.event, event, allowance.event) &&
+          used.subscriptions + event.rows <= allowance.subscriptions))
+    )
+  }
+
+  return {
+    hasRoom,
+
+    /** Measures, and makes room. False: the store keeps as much as it may of what may be made up. */
+    async makeRoom(wanted: Wanted): Promise<boolean> {
+      await measure()
+      while (wanted.event.rows > 0 && !fits(used.event, wanted.event, allowance.event))
+        if (!(await deleteEntries())) break
+      while (wanted.event.rows > 0 && used.subscriptions + wanted.event.rows > allowance.subscriptions)
+        if (!(await deleteSubscriptions())) break
+      return hasRoom(wanted)
+    },
+
+    /** Counts events that are written. */
+    use({ event, unrecognised }: Wanted) {
+      add(used.event, event)
+      add(used.unrecognised, unrecognised)
+      used.subscriptions += event.rows
+    },
+  }
+}
+
+/** The sizes of the events of one call, by kind. */
+export interface Wanted {
+  event: Size
+  unrecognised: Size
+}
+
+export function sizesOf(events: readonly NewEvent[]): Wanted {
+  const wanted = { event: zero(), unrecognised: zero() }
+  for (const { kind, payload } of events) add(wanted[kind], { rows: 1, bytes: Buffer.byteLength(payload) })
+  return wanted
+}
+
+const zero = (): Size => ({ rows: 0, bytes: 0 })
+
+export function add(total: Size, more: Size): void {
+  total.rows += more.rows
+  total.bytes += more.bytes
+}
+
+export function fits(size: Size, more: Size, bound: Size): boolean {
+  return size.rows + more.rows <= bound.rows && size.bytes + more.bytes <= bound.bytes
+}
