@@ -91,7 +91,7 @@ describe('C26 the shared commit of deliveries', () => {
     hold.open()
     await Promise.all([first, customer])
     expect([await Promise.all(made), batches]).toEqual([
-      [undefined, undefined, undefined, 'refused'],
+      [[], [], [], 'refused'],
       [[1], [9, 3], [4, 5]],
     ])
   })
