@@ -1,5 +1,5 @@
 import { Agent, request } from 'node:http'
-import { buffer } from 'node:stream/consumers'
+import { text } from 'node:stream/consumers'
 import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { serve, settings } from './serve.mjs'
 
@@ -83,12 +83,17 @@ async function change({ ports, count, perSecond, seconds }) {
   return lags
 }
 
-async function changeOne(number, port, watchers) {
-  const uid = subscriptionOf(number)
+/** Changes the state of a subscription, and returns whether its business is entitled now. */
+function toggle(uid) {
   const entitled = suspended.has(uid)
   if (entitled) suspended.delete(uid)
   else suspended.add(uid)
   changedAt.set(uid, new Date().toISOString())
+  return entitled
+}
+
+async function changeOne(number, port, watchers) {
+  const entitled = toggle(subscriptionOf(number))
   const atMs = performance.now()
   const watch = (watcher) =>
     ask(watcher, `/watch?business_uid=${businessOf(number)}&entitled=${entitled}`, { agent: watches })
@@ -100,20 +105,76 @@ async function changeOne(number, port, watchers) {
   return watchers.length > 0 ? { atMs, lagMs: performance.now() - atMs } : undefined
 }
 
+/** The time between two questions of a visitor, and how long one asks: a change that is not seen by then counts as that long. */
+const PAGE_EVERY_MS = 20
+const LONGEST_MS = 10_000
+
+/**
+ * Changes subscriptions 1 to `count` one after the other, one each `everyMs`, and delivers each change. Meanwhile a visitor asks for the
+ * page of its business until it shows the change and its handlers were called. Resolves with lists of milliseconds: `delivered` until
+ * the reply, `decided` until the first page with the new answer was asked for, `changed` and `handled` until the handlers
+ * were called, and `page` of each page.
+ */
+async function changeInTurn({ port, count, seconds, everyMs }) {
+  const seen = {
+    changes: 0,
+    refused: 0,
+    times: { delivered: [], decided: [], changed: [], handled: [], page: [] },
+  }
+  const begunAt = performance.now()
+  while (performance.now() - begunAt < seconds * 1_000) {
+    const next = new Promise((resolve) => setTimeout(resolve, everyMs))
+    await changeAndWatch(1 + (seen.changes++ % count), port, seen)
+    await next
+  }
+  return seen
+}
+
+async function changeAndWatch(number, port, seen) {
+  const { times } = seen
+  const entitled = toggle(subscriptionOf(number))
+  const sentAt = now()
+  const body = JSON.stringify(notice('update', number))
+  const delivered = ask(port, `/x/${SECRET}`, { method: 'POST', body, agent: deliveries }).then((reply) => {
+    times.delivered.push(now() - sentAt)
+    if (reply.status !== 200) seen.refused++
+  })
+  const page = `/page?business_uid=${businessOf(number)}`
+  let decidedAt
+  let shown = {}
+  const isSeen = () => decidedAt && shown.changedAt >= sentAt && shown.handledAt >= sentAt
+  while (!isSeen() && now() - sentAt < LONGEST_MS) {
+    const askedAt = now()
+    shown = JSON.parse((await ask(port, page, { agent: watches })).text)
+    times.page.push(now() - askedAt)
+    if (shown.entitled === entitled) decidedAt ??= askedAt
+    await new Promise((resolve) => setTimeout(resolve, PAGE_EVERY_MS))
+  }
+  const until = (at) => (at >= sentAt ? at - sentAt : LONGEST_MS)
+  times.decided.push(until(decidedAt))
+  times.changed.push(until(shown.changedAt))
+  times.handled.push(until(shown.handledAt))
+  await delivered
+}
+
+/** In ms, the same for all processes of a machine. */
+const now = () => Number(process.hrtime.bigint()) / 1e6
+
 /** Bounded: on a slow machine many changes are under way at once, and each needs a connection to each instance. */
 const deliveries = new Agent({ keepAlive: true, maxSockets: 64 })
 const watches = new Agent({ keepAlive: true, maxSockets: 256 })
 
-/** Resolves when the whole reply has arrived. */
+/** Resolves with the whole reply. */
 async function ask(port, path, { method = 'GET', body, agent }) {
   const res = await new Promise((resolve, reject) => {
     request({ host: '127.0.0.1', port, path, method, agent }, resolve).on('error', reject).end(body)
   })
-  await buffer(res)
+  return { status: res.statusCode, text: await text(res) }
 }
 
 serve(listener, {
   change,
+  changeInTurn,
   reads: () => readCount,
   readsOf: (uid) => reads.get(uid) ?? 0,
   forget() {
