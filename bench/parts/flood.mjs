@@ -11,7 +11,7 @@ const PER_SECOND = 5_000
 /** What a sender with the delivery secret makes up, and how many of a thousand deliveries are of each kind. */
 const MADE_UP = [
   { share: 400, envelopes: made(notice('create')) },
-  { share: 300, envelopes: made(install('installed', madeUp())) },
+  { share: 300, envelopes: install('installed', madeUp()) },
   { share: 280, envelopes: { entity_name: 'order', event_type: 'placed', data: { order_id: madeUp() } } },
   { share: 10, envelopes: Array.from({ length: 1_000 }, () => 1) },
   { share: 10, envelopes: Array.from({ length: 100 }, (_, i) => made(notice('create'), i)) },
@@ -141,12 +141,13 @@ function bodies() {
 }
 
 /** A name that differs from delivery to delivery. */
-function madeUp(i = '') {
-  return `made-up-0000000${i}`
+function madeUp(end = '') {
+  return `made-up-0000000${end}`
 }
 
-function made(envelope, i) {
-  const { data } = envelope
-  const named = 'subscription_uid' in data ? { subscription_uid: madeUp(`-${i ?? ''}`) } : {}
-  return { ...envelope, data: { ...data, business_id: madeUp(i === undefined ? '' : `-${i}`), ...named } }
+/** The envelope with made-up names. Those of an array differ by `i`, and the platform knows their businesses. */
+function made({ data, ...envelope }, i) {
+  const business_id = madeUp(i === undefined ? '' : `-${i}-token`)
+  const subscription = data.subscription_uid && { subscription_uid: madeUp(`-${i ?? ''}`) }
+  return { ...envelope, data: { ...data, business_id, ...subscription } }
 }

@@ -5,7 +5,8 @@ import { serve, settings } from './serve.mjs'
 
 /**
  * The platform: any business gets a token, which is its own name, and every subscription that it reads belongs to it
- * and is purchased. The platform answers at once, or after `settings.pauseMs`.
+ * and is purchased. Of names with `made-up` it knows nothing: a business has a token only with `-token`, and it has no subscriptions.
+ * The platform answers at once, or after `settings.pauseMs`.
  */
 const { pauseMs = 0 } = settings
 const reads = new Map()
@@ -22,22 +23,24 @@ function listener(req, res) {
     readCount++
     if (reads.size < 1_000 || reads.has(uid)) reads.set(uid, (reads.get(uid) ?? 0) + 1)
   }
-  const reply = JSON.stringify(
-    isToken
-      ? { access_token: url.searchParams.get('business_uid') }
-      : { data: { subscriptions: [record(url.searchParams.get('filter[uid]'), req.headers.authorization)] } },
-  )
+  const business = isToken
+    ? url.searchParams.get('business_uid')
+    : req.headers.authorization.slice('Bearer '.length)
+  const isMadeUp = business.startsWith('made-up')
+  if (isToken && isMadeUp && !business.endsWith('-token')) res.statusCode = 403
+  const records = isMadeUp ? [] : [record(url.searchParams.get('filter[uid]'), business)]
+  const reply = JSON.stringify(isToken ? { access_token: business } : { data: { subscriptions: records } })
   const send = () => res.setHeader('Content-Type', 'application/json').end(reply)
   if (pauseMs === 0) send()
   else setTimeout(send, pauseMs)
 }
 
-function record(uid, authorization) {
+function record(uid, business) {
   return {
     uid,
     purchasable_uid: PURCHASABLE_UID,
     buyer_uid: '16fd2706-8baf-433b-82eb-8c7fada847da',
-    business_uid: authorization.slice('Bearer '.length),
+    business_uid: business,
     purchase_currency: 'USD',
     purchase_price: '9.99',
     purchase_state: suspended.has(uid) ? 'suspended' : 'purchased',
