@@ -12,6 +12,8 @@ export const PROMISES = {
   right:
     'without a fault, every answer is right within the time that its evidence allows, a payer stays in, and nobody is stale',
   open: 'what the change handler writes into a table of the app becomes the truth, as the answers do',
+  harmless:
+    'somebody with the delivery secret costs bounded rows, and no answer, no acknowledged purchase and no time of a customer',
   checked: 'only a bounded part of the checks is skipped',
   // By the calls of handlers and the journal.
   ended:
@@ -50,6 +52,7 @@ export const IN_MONTHS: readonly Promised[] = [
     'calm',
     'right',
     'open',
+    'harmless',
     'checked',
   ] as const),
 ]
