@@ -48,7 +48,9 @@ export function createAllowance(options: {
 }) {
   const { engine, clock, allowance = ALLOWANCE } = options
   /** What is stored, at most. */
-  let used: Allowance = { event: zero(), unrecognised: zero(), subscriptions: 0 }
+  let used = nothing()
+  /** What was added since the measurement began that is under way, which may not have counted it. */
+  let added = nothing()
   let measuring: Promise<void> | undefined
   let measuredAt = Number.NEGATIVE_INFINITY
 
@@ -92,12 +94,17 @@ export function createAllowance(options: {
   async function measure() {
     if (clock.monotonic() - measuredAt < MEASURE_EVERY_MS) return
     measuring ??= (async () => {
-      used = {
-        event: await entries('event'),
-        unrecognised: await entries('unrecognised'),
-        subscriptions: await subscriptions(),
-      }
-      measuredAt = clock.monotonic()
+      const beganAt = clock.monotonic()
+      added = nothing()
+      used = sum(
+        {
+          event: await entries('event'),
+          unrecognised: await entries('unrecognised'),
+          subscriptions: await subscriptions(),
+        },
+        added,
+      )
+      measuredAt = beganAt
     })().finally(() => {
       measuring = undefined
     })
@@ -131,6 +138,8 @@ export function createAllowance(options: {
   }
 
   function hasRoom({ event, unrecognised }: Wanted): boolean {
+    // What other processes and earlier ones have stored is known a moment later.
+    if (measuredAt === Number.NEGATIVE_INFINITY) measure().catch(() => {})
     return (
       (unrecognised.rows === 0 || fits(used.unrecognised, unrecognised, allowance.unrecognised)) &&
       (event.rows === 0 ||
@@ -144,6 +153,8 @@ export function createAllowance(options: {
 
     /** Measures, and makes room. False: the store keeps as much as it may of what may be made up. */
     async makeRoom(wanted: Wanted): Promise<boolean> {
+      // One under way may count twice what comes meanwhile.
+      await measuring
       await measure()
       while (wanted.event.rows > 0 && !fits(used.event, wanted.event, allowance.event))
         if (!(await deleteEntries())) break
@@ -154,9 +165,11 @@ export function createAllowance(options: {
 
     /** Counts events that are written. */
     use({ event, unrecognised }: Wanted) {
-      add(used.event, event)
-      add(used.unrecognised, unrecognised)
-      used.subscriptions += event.rows
+      for (const total of measuring ? [used, added] : [used]) {
+        add(total.event, event)
+        add(total.unrecognised, unrecognised)
+        total.subscriptions += event.rows
+      }
     },
   }
 }
@@ -174,6 +187,18 @@ export function sizesOf(events: readonly NewEvent[]): Wanted {
 }
 
 const zero = (): Size => ({ rows: 0, bytes: 0 })
+const nothing = (): Allowance => ({ event: zero(), unrecognised: zero(), subscriptions: 0 })
+
+function sum(some: Allowance, more: Allowance): Allowance {
+  const total = {
+    event: { ...some.event },
+    unrecognised: { ...some.unrecognised },
+    subscriptions: some.subscriptions + more.subscriptions,
+  }
+  add(total.event, more.event)
+  add(total.unrecognised, more.unrecognised)
+  return total
+}
 
 export function add(total: Size, more: Size): void {
   total.rows += more.rows
