@@ -34,9 +34,9 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     await expect(store.accept([eventOf('made up 0')])).rejects.toMatchObject({ code: 'store_unavailable' })
     for (let i = 0; i < 20; i++) await store.accept([eventOf('known')])
     expect(await store.listEntries({ limit: 100 })).toHaveLength(26)
-    expect(store.turnedAway()).toEqual({ refused: 2, counted: [] })
+    expect(await store.turnedAway()).toEqual({ refused: 2, counted: [] })
     jump(2 * HOUR)
-    expect(store.turnedAway()).toBeNull()
+    expect(await store.turnedAway()).toBeNull()
   })
 
   it('A61 gets room again from entries that are finished, and never from one that waits', async () => {
@@ -83,7 +83,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(await store.accept([unrecognised('u4', '[1]')])).toEqual(['u4'])
     const stored = (await store.listEntries({ limit: 100 })).map(({ id }) => id)
     expect(stored.sort()).toEqual(['event', 'u1', 'u2'])
-    expect(store.turnedAway()).toEqual({
+    expect(await store.turnedAway()).toEqual({
       refused: 0,
       counted: [
         ['app moved', 1],

@@ -1,6 +1,6 @@
-import { type Clock, SECOND } from '../base/clock.js'
+import { type Clock, HOUR, SECOND } from '../base/clock.js'
 import { nextTurn } from '../base/waiting.js'
-import { ENTRY_STATUSES, type NewEvent, URGENCY } from './port/store.js'
+import { ENTRY_STATUSES, type NewEvent, type TurnedAway, URGENCY } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import { sql } from './sql/sql.js'
 import { IS_DENIED } from './subscriptions/other-businesses.js'
@@ -207,4 +207,50 @@ export function add(total: Size, more: Size): void {
 
 export function fits(size: Size, more: Size, bound: Size): boolean {
   return size.rows + more.rows <= bound.rows && size.bytes + more.bytes <= bound.bytes
+}
+
+/** The most names of unrecognised deliveries that are counted apart. */
+const MAX_NAMES = 20
+const MAX_NAME_LENGTH = 80
+
+/** Counts the deliveries for which there was no room; unrecognised ones by name. */
+export function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
+  let at = Number.NEGATIVE_INFINITY
+  let refused = 0
+  const names = new Map<string, number>()
+
+  function note() {
+    if (clock.monotonic() - at > HOUR) {
+      refused = 0
+      names.clear()
+    }
+    at = clock.monotonic()
+  }
+
+  return {
+    refused() {
+      note()
+      refused++
+    },
+    counted(events: readonly NewEvent[]) {
+      note()
+      for (const { payload } of events) {
+        const found = nameIn(payload)
+        const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
+        names.set(name, (names.get(name) ?? 0) + 1)
+      }
+    },
+    lately: (): TurnedAway | null =>
+      clock.monotonic() - at > HOUR ? null : { refused, counted: [...names] },
+  }
+}
+
+/** The names of an envelope that is not recognised, or `without names`. */
+function nameIn(payload: string): string {
+  try {
+    const { entity_name, event_type } = JSON.parse(payload) ?? {}
+    if (typeof entity_name === 'string' && typeof event_type === 'string')
+      return `${entity_name} ${event_type}`.slice(0, MAX_NAME_LENGTH)
+  } catch {}
+  return 'without names'
 }

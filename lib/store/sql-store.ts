@@ -196,7 +196,7 @@ export function createSqlStore(
         await engine.backup(path, closing.signal)
       }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
-    turnedAway: acceptance.turnedAway,
+    turnedAway: async () => acceptance.turnedAway(),
     subscribe: listeners.add,
   }
 
