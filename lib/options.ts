@@ -93,7 +93,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** How handlers are called. */
   handlers?:
     | {
-        /** Concurrent handlers. Default 8. */
+        /** The most subscriptions, or businesses with changes, whose handlers run at once. Default 8. */
         concurrency?: number | undefined
         /** Deadline of one call of a handler. Default 30 s. */
         timeoutMs?: number | undefined

@@ -13,7 +13,7 @@ import { createGauges } from './operations/health/gauges.js'
 import { createHealthChanges } from './operations/health/health-changes.js'
 import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
-import { problemOfTurnedAway, problemsOfCounts } from './operations/health/problems-of-counts.js'
+import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
 import { createReporting } from './operations/reporting.js'
 import { createSettling } from './operations/settled.js'
@@ -171,6 +171,7 @@ export function createParts<Custom extends EventDefinitions>(
     store: {
       counts: () => store.counts(freshness.maxStaleMs),
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
+      turnedAway: () => store.turnedAway(),
       async problem() {
         const problem = await store.problem(internals.acceptTimeoutMs)
         replies.storeProblem(problem)
@@ -187,7 +188,6 @@ export function createParts<Custom extends EventDefinitions>(
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
-      ...problemOfTurnedAway(store.turnedAway()),
       ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
     ],
   })

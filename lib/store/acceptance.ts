@@ -1,10 +1,19 @@
 import { createBatches } from '../base/batches.js'
-import { type Clock, HOUR } from '../base/clock.js'
+import type { Clock } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
-import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
+import {
+  type Allowance,
+  add,
+  createAllowance,
+  createTurnedAway,
+  fits,
+  type Size,
+  sizesOf,
+  type Wanted,
+} from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
-import type { Hint, NewEvent, TurnedAway } from './port/store.js'
+import type { Hint, NewEvent } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
@@ -122,10 +131,11 @@ export function createAcceptance(options: {
      */
     async accept(given: Accepted): Promise<readonly string[]> {
       const wanted = sizesOf(given.events)
-      const call = allowance.hasRoom(wanted) ? given : await withinAllowance(given, wanted)
-      const unstored = given.events.flatMap((event) => (call.events.includes(event) ? [] : event.id))
+      const { call, unstored } = allowance.hasRoom(wanted)
+        ? { call: given, unstored: [] }
+        : await withinAllowance(given, wanted)
       if (call.events.length === 0 && call.requests.length === 0) return unstored
-      const size = sizeOf(call === given ? wanted : sizesOf(call.events))
+      const size = sizeOf(unstored.length === 0 ? wanted : sizesOf(call.events))
       // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
       const most = isSmall(size) ? double(maxWaiting) : maxWaiting
       if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
@@ -140,8 +150,12 @@ export function createAcceptance(options: {
   }
 
   /** The part of a call for which there is room. Throws if its events name nothing that was read before, and have none. */
-  async function withinAllowance(call: Accepted, wanted: Wanted): Promise<Accepted> {
-    if (await allowance.makeRoom(wanted)) return call
+  async function withinAllowance(
+    call: Accepted,
+    wanted: Wanted,
+  ): Promise<{ call: Accepted; unstored: string[] }> {
+    const all = { call, unstored: [] }
+    if (await allowance.makeRoom(wanted)) return all
     if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
       const isRead = await engine.read((db) => subscriptions.readAmong(db, call.events))
       if (!call.events.some(isRead)) {
@@ -152,9 +166,11 @@ export function createAcceptance(options: {
         )
       }
     }
-    if (allowance.hasRoom({ ...wanted, event: NOTHING })) return call
-    turnedAway.counted(call.events.filter(({ kind }) => kind === 'unrecognised'))
-    return { ...call, events: call.events.filter(({ kind }) => kind !== 'unrecognised') }
+    if (allowance.hasRoom({ ...wanted, event: NOTHING })) return all
+    const unrecognised = call.events.filter(({ kind }) => kind === 'unrecognised')
+    turnedAway.counted(unrecognised)
+    const events = call.events.filter(({ kind }) => kind !== 'unrecognised')
+    return { call: { ...call, events }, unstored: unrecognised.map(({ id }) => id) }
   }
 }
 
@@ -196,50 +212,4 @@ function double({ rows, bytes }: Size): Size {
 
 function subtract(total: Size, less: Size): void {
   add(total, { rows: -less.rows, bytes: -less.bytes })
-}
-
-/** The most names of unrecognised deliveries that are counted apart. */
-const MAX_NAMES = 20
-const MAX_NAME_LENGTH = 80
-
-/** Counts the deliveries that were not stored, by name. */
-function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
-  let at = Number.NEGATIVE_INFINITY
-  let refused = 0
-  const names = new Map<string, number>()
-
-  function note() {
-    if (clock.monotonic() - at > HOUR) {
-      refused = 0
-      names.clear()
-    }
-    at = clock.monotonic()
-  }
-
-  return {
-    refused() {
-      note()
-      refused++
-    },
-    counted(events: readonly NewEvent[]) {
-      note()
-      for (const { payload } of events) {
-        const found = nameIn(payload)
-        const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
-        names.set(name, (names.get(name) ?? 0) + 1)
-      }
-    },
-    lately: (): TurnedAway | null =>
-      clock.monotonic() - at > HOUR ? null : { refused, counted: [...names] },
-  }
-}
-
-/** The names of an envelope that is not recognised, or `without names`. */
-function nameIn(payload: string): string {
-  try {
-    const { entity_name, event_type } = JSON.parse(payload) ?? {}
-    if (typeof entity_name === 'string' && typeof event_type === 'string')
-      return `${entity_name} ${event_type}`.slice(0, MAX_NAME_LENGTH)
-  } catch {}
-  return 'without names'
 }

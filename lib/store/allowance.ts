@@ -1,6 +1,6 @@
-import { type Clock, SECOND } from '../base/clock.js'
+import { type Clock, HOUR, SECOND } from '../base/clock.js'
 import { nextTurn } from '../base/waiting.js'
-import { ENTRY_STATUSES, type NewEvent, URGENCY } from './port/store.js'
+import { ENTRY_STATUSES, type NewEvent, type TurnedAway, URGENCY } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import { sql } from './sql/sql.js'
 import { IS_DENIED } from './subscriptions/other-businesses.js'
@@ -48,7 +48,9 @@ export function createAllowance(options: {
 }) {
   const { engine, clock, allowance = ALLOWANCE } = options
   /** What is stored, at most. */
-  let used: Allowance = { event: zero(), unrecognised: zero(), subscriptions: 0 }
+  let used = nothing()
+  /** What was added since the measurement began that is under way, which may not have counted it. */
+  let added = nothing()
   let measuring: Promise<void> | undefined
   let measuredAt = Number.NEGATIVE_INFINITY
 
@@ -92,12 +94,17 @@ export function createAllowance(options: {
   async function measure() {
     if (clock.monotonic() - measuredAt < MEASURE_EVERY_MS) return
     measuring ??= (async () => {
-      used = {
-        event: await entries('event'),
-        unrecognised: await entries('unrecognised'),
-        subscriptions: await subscriptions(),
-      }
-      measuredAt = clock.monotonic()
+      const beganAt = clock.monotonic()
+      added = nothing()
+      used = sum(
+        {
+          event: await entries('event'),
+          unrecognised: await entries('unrecognised'),
+          subscriptions: await subscriptions(),
+        },
+        added,
+      )
+      measuredAt = beganAt
     })().finally(() => {
       measuring = undefined
     })
@@ -131,6 +138,8 @@ export function createAllowance(options: {
   }
 
   function hasRoom({ event, unrecognised }: Wanted): boolean {
+    // What other processes and earlier ones have stored is known a moment later.
+    if (measuredAt === Number.NEGATIVE_INFINITY) measure().catch(() => {})
     return (
       (unrecognised.rows === 0 || fits(used.unrecognised, unrecognised, allowance.unrecognised)) &&
       (event.rows === 0 ||
@@ -144,6 +153,8 @@ export function createAllowance(options: {
 
     /** Measures, and makes room. False: the store keeps as much as it may of what may be made up. */
     async makeRoom(wanted: Wanted): Promise<boolean> {
+      // One under way may count twice what comes meanwhile.
+      await measuring
       await measure()
       while (wanted.event.rows > 0 && !fits(used.event, wanted.event, allowance.event))
         if (!(await deleteEntries())) break
@@ -154,9 +165,11 @@ export function createAllowance(options: {
 
     /** Counts events that are written. */
     use({ event, unrecognised }: Wanted) {
-      add(used.event, event)
-      add(used.unrecognised, unrecognised)
-      used.subscriptions += event.rows
+      for (const total of measuring ? [used, added] : [used]) {
+        add(total.event, event)
+        add(total.unrecognised, unrecognised)
+        total.subscriptions += event.rows
+      }
     },
   }
 }
@@ -174,6 +187,18 @@ export function sizesOf(events: readonly NewEvent[]): Wanted {
 }
 
 const zero = (): Size => ({ rows: 0, bytes: 0 })
+const nothing = (): Allowance => ({ event: zero(), unrecognised: zero(), subscriptions: 0 })
+
+function sum(some: Allowance, more: Allowance): Allowance {
+  const total = {
+    event: { ...some.event },
+    unrecognised: { ...some.unrecognised },
+    subscriptions: some.subscriptions + more.subscriptions,
+  }
+  add(total.event, more.event)
+  add(total.unrecognised, more.unrecognised)
+  return total
+}
 
 export function add(total: Size, more: Size): void {
   total.rows += more.rows
@@ -182,4 +207,50 @@ export function add(total: Size, more: Size): void {
 
 export function fits(size: Size, more: Size, bound: Size): boolean {
   return size.rows + more.rows <= bound.rows && size.bytes + more.bytes <= bound.bytes
+}
+
+/** The most names of unrecognised deliveries that are counted apart. */
+const MAX_NAMES = 20
+const MAX_NAME_LENGTH = 80
+
+/** Counts the deliveries for which there was no room; unrecognised ones by name. */
+export function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
+  let at = Number.NEGATIVE_INFINITY
+  let refused = 0
+  const names = new Map<string, number>()
+
+  function note() {
+    if (clock.monotonic() - at > HOUR) {
+      refused = 0
+      names.clear()
+    }
+    at = clock.monotonic()
+  }
+
+  return {
+    refused() {
+      note()
+      refused++
+    },
+    counted(events: readonly NewEvent[]) {
+      note()
+      for (const { payload } of events) {
+        const found = nameIn(payload)
+        const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
+        names.set(name, (names.get(name) ?? 0) + 1)
+      }
+    },
+    lately: (): TurnedAway | null =>
+      clock.monotonic() - at > HOUR ? null : { refused, counted: [...names] },
+  }
+}
+
+/** The names of an envelope that is not recognised, or `without names`. */
+function nameIn(payload: string): string {
+  try {
+    const { entity_name, event_type } = JSON.parse(payload) ?? {}
+    if (typeof entity_name === 'string' && typeof event_type === 'string')
+      return `${entity_name} ${event_type}`.slice(0, MAX_NAME_LENGTH)
+  } catch {}
+  return 'without names'
 }

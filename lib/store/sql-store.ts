@@ -107,7 +107,7 @@ export function createSqlStore(
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, write, lanes, journal, offsetOf, announce })
+  const erase = createErasing({ engine, write, lanes, journal, offsetOf, notify, announce })
 
   return {
     ...calls,
@@ -196,7 +196,7 @@ export function createSqlStore(
         await engine.backup(path, closing.signal)
       }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
-    turnedAway: acceptance.turnedAway,
+    turnedAway: async () => acceptance.turnedAway(),
     subscribe: listeners.add,
   }
 

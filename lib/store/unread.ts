@@ -6,7 +6,7 @@ import { type Sql, sql } from './sql/sql.js'
  * up by somebody who knows the delivery secret, and comes behind the others in every queue.
  */
 export function unreadOf(isChange: Sql, subscription: Sql): Sql {
-  return sql`case when ${isChange} or exists (
-    select 1 from subscriptions where subscription_uid = ${subscription} and subscriptions.unread = 0
-  ) then 0 else 1 end`
+  return sql`case when ${isChange} then 0 else coalesce((
+    select subscriptions.unread from subscriptions where subscription_uid = ${subscription}
+  ), 1) end`
 }

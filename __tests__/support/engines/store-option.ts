@@ -7,7 +7,7 @@ export function storeOption(store: Store): PostgresStore {
   return option
 }
 
-/** The store, each of whose calls `around` makes by `call`, or delays, or replaces; `subscribe` and `turnedAway` apart, which do not ask the database. */
+/** The store, each of whose calls `around` makes by `call`, or delays, or replaces; subscriptions apart. */
 export function wrapStore(
   store: Store,
   around: (name: keyof Store, call: () => Promise<unknown>) => unknown,
@@ -15,7 +15,7 @@ export function wrapStore(
   return new Proxy(store, {
     get(target, name: keyof Store) {
       const method = target[name] as unknown
-      if (typeof method !== 'function' || name === 'subscribe' || name === 'turnedAway') return method
+      if (typeof method !== 'function' || name === 'subscribe') return method
       return (...given: unknown[]) => around(name, () => method.apply(target, given))
     },
   })

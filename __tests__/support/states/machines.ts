@@ -195,7 +195,7 @@ function suspectRounds(): Explored<
       claimSuspectRead: async () => undefined,
     },
     topics: () => [],
-    lanes: { ...loop, busyKeys: () => [] },
+    lanes: { ...loop, items: () => [] },
     reads: { ...loop, isPaused: () => false },
     leaseMs: MINUTE,
     pollMs: SECOND,

@@ -3,6 +3,7 @@ import { messageOf } from '../../base/errors.js'
 import { type HealthProblem, isFailing, problemOf, statusOf, worstFirst } from '../../base/health.js'
 import { withDeadline } from '../../base/waiting.js'
 import type { Store, StoreCounts } from '../../store/port/store.js'
+import { problemOfTurnedAway } from './problems-of-counts.js'
 
 /** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
 export interface Health {
@@ -28,7 +29,7 @@ const READINESS_MS = 900
 
 /** Returns `health()` and `readiness()`. Neither rejects. */
 export function createHealthCheck(options: {
-  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf'>
+  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf' | 'turnedAway'>
   isClosed(): boolean
   /** The error with which the store did not open; undefined once it is open. */
   whyNotOpen(): unknown
@@ -64,12 +65,17 @@ export function createHealthCheck(options: {
     /** The problems of the store, of its counts, and of the parts. */
     async health(): Promise<Health> {
       if (isClosed()) return { status: 'failing', problems: [CLOSED], counts: null }
-      const { answer: counts, ofStore } = await ask(
-        () => store.counts(),
+      const { answer, ofStore } = await ask(
+        async () => ({ counts: await store.counts(), turnedAway: await store.turnedAway() }),
         HEALTH_MS,
         'the store does not answer',
       )
-      const problems = worstFirst([...ofStore, ...problemsOfParts(counts)])
+      const { counts, turnedAway } = answer ?? { counts: null, turnedAway: null }
+      const problems = worstFirst([
+        ...ofStore,
+        ...problemsOfParts(counts),
+        ...problemOfTurnedAway(turnedAway),
+      ])
       return { status: statusOf(problems), problems, counts }
     },
 

@@ -85,18 +85,21 @@ export function createEntryCounts(engine: Engine) {
   /**
    * How long the lane that is longest due has been due, among those that a process handles; or, while no process handles
    * anything, among those that one handled within the last week. A leased one is due again when its lease runs out, which
-   * is a time of leases.
+   * is a time of leases. The lease of a topic that no process handles may have run out: nobody can take it up.
    */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
+    const isExpected = (topic: Sql) => sql`(${isNamedWithin(engine, topic)}
+      or (${isNamedWithin(engine, topic, MISSED_FOR_MS)} and not ${isAnyHandled()}))`
     const { age } = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
       select max(age) as age from (
-        select ${engine.now()} - ${firstDueOf(sql`lease_token is null`)} as age from topics where topic is not null and (
-          ${isNamedWithin(engine, topicOfRow)}
-          or (${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not ${isAnyHandled()})
-        )
+        select ${engine.now()} - ${firstDueOf(sql`lease_token is null`)} as age from topics
+        where topic is not null and ${isExpected(topicOfRow)}
         union all
-        select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
+        select ${engine.leaseNow()} - (
+          select due_at from lanes where lease_token is not null and ${isExpected(sql.ref('lanes.topic'))}
+          order by due_at limit 1
+        ) as age
       ) as ages where age >= 0`.one(db)
     return age
   }

@@ -20,8 +20,9 @@ const SUBSCRIPTIONS = 25
  * 3. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
  * 4. It deletes the entries that name the business.
  *
- * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
- * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
+ * When a pending entry is deleted, the holder of its lane loses the lease. It is asked to have its lease confirmed before its
+ * next entry: this process before the commit, so that it handles no entry that was deleted; another one by a hint with the
+ * commit, so that it may begin one more until the hint arrives. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
  */
 export function createErasing(options: {
   engine: Engine
@@ -29,9 +30,12 @@ export function createErasing(options: {
   lanes: Lanes
   journal: Pick<Journal, 'insertAction'>
   offsetOf: ClockOffset
+  /** Gives a hint to this process. */
+  notify(hint: Hint): void
+  /** Gives a hint to all processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, lanes, journal, offsetOf, announce } = options
+  const { engine, write, lanes, journal, offsetOf, notify, announce } = options
 
   async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
@@ -110,7 +114,10 @@ export function createErasing(options: {
         for (let batch = 1; batch > 0; rows += batch) {
           batch = await write(async (trx) => {
             await engine.announceIn?.(trx, [erased])
-            return part(trx, businessUid)
+            const count = await part(trx, businessUid)
+            // While the rows are locked: a holder in this process that asks for its lease waits for the commit.
+            notify(erased)
+            return count
           })
           await nextTurn()
         }

@@ -20,37 +20,32 @@ import { asideTopics, IS_ASIDE } from './is-handled.js'
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   const nameTopics = prepare(
     engine,
-    { topic: 'text' },
+    { topic: 'text', reach_ms: 'integer' },
     ({ insert, of }) => sql`
-      insert into handlers (topic, seen_at) ${insert(sql`${of('topic')}, ${of('lease_now')}`)}
+      insert into handlers (topic, seen_at, rescue_from)
+      ${insert(sql`${of('topic')}, ${of('lease_now')}, ${of('lease_now')} - ${of('reach_ms')}`)}
       on conflict (topic) do update set seen_at = excluded.seen_at`,
   )
   /**
-   * Writes that a process has these topics. Returns how long ago one of them was last named by a process that has not made
-   * pending what came before it, and may have ended; 0 if there is none.
+   * Writes that a process has these topics. Returns how far back their unhandled events are to be made pending: within
+   * `rescueMs`; without a limit for the first processes with handlers, those that began before, or at most shortly after, the
+   * first of them had made pending what came before it. Nothing is history for them, so two that begin together get the same
+   * events. A topic has the reach of the process that first named it until a process has made its events pending: the first
+   * one may end before that.
    */
-  async function name(trx: Connection, topics: readonly Topic[]): Promise<number> {
-    const rows = await sql<Pick<HandlersTable, 'topic' | 'rescued_at'> & { age: number }>`
-      select topic, rescued_at, ${engine.leaseNow()} - seen_at as age from handlers`.execute(trx)
+  async function name(trx: Connection, topics: readonly Topic[], rescueMs: number): Promise<number> {
+    const rows = await sql<Omit<HandlersTable, 'seen_at'> & { now: number }>`
+      select topic, rescued_at, rescue_from, ${engine.leaseNow()} as now from handlers`.execute(trx)
     const known = new Set(rows.map(({ topic }) => topic))
-    const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
+    const hasHistory = rows.some(({ rescued_at: at, now }) => at !== null && at < now - rescueMs)
+    const reachMs = hasHistory ? Math.ceil(rescueMs) : null
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
-    await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
-    return Math.max(0, ...left.map(({ age }) => age))
-  }
-
-  /**
-   * How far back the events of a new topic are made pending. Nothing is history for the first processes with handlers:
-   * those that began before, or at most shortly after, the first of them had made pending what came before it. So two that
-   * begin together get the same events, and what the end of the first one left is not lost.
-   */
-  async function reachBackMs(db: Connection, rescueMs: number): Promise<number> {
-    const rows = await sql`
-      select 1 from handlers where rescued_at < ${engine.leaseNow()} - ${Math.ceil(rescueMs)} limit 1`.execute(
-      db,
-    )
-    return rows.length > 0 ? rescueMs : Number.MAX_SAFE_INTEGER
+    const named = [...topics].sort().map((topic) => ({ topic, reach_ms: reachMs }))
+    await run(engine, trx, nameTopics(named))
+    const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
+    const reaches = left.map(({ rescue_from: from, now }) => (from === null ? null : now - from))
+    return Math.max(...[reachMs, ...reaches].map((ms) => ms ?? Number.MAX_SAFE_INTEGER))
   }
 
   /** Writes that the events of these topics that came before are pending. */
@@ -92,8 +87,9 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /**
-   * Sets aside the entries at the head of a batch of lanes whose topic no process names, so that they do not delay the entries
-   * behind them. Returns how many lanes that were. Only events share a lane with others.
+   * Sets aside the events of a topic that no process names, in a batch of lanes that have one at their head: all among the
+   * first pending entries of the lane, so that they do not delay those of other topics. Returns how many lanes that were. Only
+   * events share a lane with others.
    */
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
     const heads = (await topicsOf(trx)).filter((topic) => topic.startsWith('event:'))
@@ -114,7 +110,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       const found = await headsOf(engine, trx, keys, Math.floor(BATCH / keys.length))
       const ids = [...found.values()].flat().flatMap((row) => (row.topic === topic ? row.id : []))
       await sql`
-        update journal set status = 'unhandled', due_at = null, settled_at = ${engine.now()}
+        update journal set status = 'unhandled', settled_at = ${engine.now()}
         where ${engine.isOneOf('id', ids)} and ${sql.still(sql`status = 'pending'`)}`.execute(trx)
       await lanes.advance(trx, keys, 'all')
       return keys.length
@@ -131,13 +127,13 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     ): Promise<boolean> {
       let moved = false
       let namedAt = Number.NEGATIVE_INFINITY
-      let leftForMs: number | undefined
+      let reachMs: number | undefined
       // Repeated between batches: many may take longer than `retireMs`, and other processes would set aside these topics.
       const nameEvery = async (ms: number) => {
         if (topics.length === 0 || engine.clock.monotonic() - namedAt < ms) return
         namedAt = engine.clock.monotonic()
-        const leftMs = await write((trx) => name(trx, topics))
-        leftForMs ??= leftMs
+        const namedMs = await write((trx) => name(trx, topics, rescueMs))
+        reachMs ??= namedMs
       }
       /** Writes batches until one is empty. A batch may run again, so `written` is called after its commit. */
       const inBatches = async (
@@ -157,8 +153,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         await nameEvery(0)
         await inBatches((trx) => revive(trx, topics))
         if (rescueMs > 0) {
-          const withinMs = (await read((db) => reachBackMs(db, rescueMs))) + (leftForMs ?? 0)
-          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
+          for await (const late of unhandledEvents(engine, read, new Set(topics), reachMs ?? rescueMs)) {
             await inBatches(
               async (trx) => {
                 const batch = withinBytes(late.slice(0, BATCH))

@@ -89,17 +89,15 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       const { key, topic } = found
       await run(engine, trx, ...lanes.enter([{ key, topic }]))
       // The entry is read again, now that the locked lane prevents its end.
-      const entry = await find()
-      if (!entry) {
-        await lanes.advance(trx, [key], 'free')
-        return false
-      }
-      const wasPending = entry.status === 'pending'
-      await sql`
-        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
-        where id = ${id}`.execute(trx)
-      await lanes.replayed(trx, { key, seq: entry.seq, wasPending })
-      return true
+      const wasPending = (await find())?.status === 'pending'
+      const [replayed] = await sql<Pick<JournalTable, 'seq'>>`
+        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null,
+          tried_under = null
+        where id = ${id} returning seq`.execute(trx)
+      if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
+      // A prune has deleted it: that locks no lane.
+      else await lanes.advance(trx, [key], 'free')
+      return replayed !== undefined
     },
   }
 }

@@ -18,7 +18,7 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     await sql`
       update journal set
         status = finished.status, attempts = finished.attempt, error = finished.error,
-        due_at = ${engine.now()} + finished.in_ms,
+        due_at = ${engine.now()} + finished.in_ms, tried_under = finished.tried_under,
         settled_at = ${engine.now()}
       from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
       where journal.id = finished.id and journal.key = finished.key`.execute(trx)
@@ -50,7 +50,7 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
 }
 
 /** The results of a lane as rows. */
-function resultsOf({ id: key, results }: LaneFinish) {
+function resultsOf({ id: key, leaseToken, results }: LaneFinish) {
   return results.map(({ id, attempt, result }) => ({
     key,
     id,
@@ -58,6 +58,7 @@ function resultsOf({ id: key, results }: LaneFinish) {
     status: result.kind === 'retry' ? 'pending' : result.kind,
     in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
     error: result.kind === 'done' ? null : storable(result.error),
+    tried_under: result.kind === 'retry' ? leaseToken : null,
   }))
 }
 
@@ -68,4 +69,5 @@ const COLUMNS = {
   status: 'text',
   in_ms: 'integer',
   error: 'text',
+  tried_under: 'text',
 } as const

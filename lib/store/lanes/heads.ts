@@ -131,5 +131,6 @@ export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
     receivedAt: row.received_at + offset,
     // The tries that ended, those that lapsed, and this one.
     attempt: row.attempts + lapses + 1,
+    triedUnder: row.tried_under,
   }
 }

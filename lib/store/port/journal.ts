@@ -6,10 +6,11 @@ export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
  * `pending`: in its lane, to be handled. `unhandled`: an event or unrecognised delivery that came before any process had a
- * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`: its handlers returned. `dead`: its tries are used up, or its
- * retention ended while no process had the handler that one once had.
- * A replay makes the last three pending again; an unhandled event becomes pending when a process registers its handler,
- * unless it is older than `rescueMs` and no process had that handler before.
+ * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`:
+ * its handlers returned. `dead`: its tries are used up; it began alone `MAX_LAPSES` times and never ended; its payload was not
+ * known until its retention ended; or its retention ended while no process had the handler that one once had.
+ * A replay makes the last three pending again. So does a process that registers the handler: of what was set aside, and of what
+ * came within `rescueMs`, or without a limit before the first process with handlers had made pending what came before it.
  */
 export type EntryStatus = 'pending' | 'unhandled' | 'done' | 'dead'
 export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'unhandled', 'done', 'dead']
@@ -123,8 +124,10 @@ export interface Entry {
   payload: string
   issues: string[] | null
   receivedAt: number
-  /** The number of this try, from 1. */
+  /** The tries that have ended, those alone that lapsed, and this one. It selects the pause before the next one. */
   attempt: number
+  /** The lease of its last try, if that failed; null at the first try, also of a replay. */
+  triedUnder: string | null
 }
 
 /** The results of entries of one lane. */
@@ -177,8 +180,8 @@ export interface JournalEntry {
 }
 
 /**
- * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival or its replay; of a
- * subscription, from its last request.
+ * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival, or since it was last
+ * replayed or tried; of a subscription, from its last request.
  */
 export type Retention = Record<'eventsMs' | 'changesMs' | 'deadMs', number>
 
@@ -190,7 +193,7 @@ export interface Pruned {
   dead: DeadEntry[]
 }
 
-/** An entry whose tries are used up, or whose retention ended while no process had its handler. */
+/** An entry that is dead: see `EntryStatus`. */
 export interface DeadEntry {
   id: string
   kind: EntryKind
@@ -208,9 +211,9 @@ export interface EntryCounts {
   /** Of the pending entries, those that were tried before. */
   retrying: number
   /**
-   * How long the longest due entry has been due: since it was received, made pending again, its next try came, or the entry
-   * before it in its lane ended; null when none is due. Entries that are being handled, stand behind others, or have no
-   * handler are not due.
+   * How long the longest due entry has been due: since it was received, made pending again or returned untried, its next try
+   * came, or the entry before it in its lane ended; null when none is due. Entries that are being handled, stand behind others,
+   * or have no handler are not due. An entry whose lease ran out is due since then.
    */
   oldestPendingMs: number | null
   dead: number

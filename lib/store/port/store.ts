@@ -179,7 +179,7 @@ export interface Store extends StoreObservation, SuspectCalls {
    */
   problem(inTimeMs?: number): Promise<string | null>
   /** The deliveries that this process did not store within the last hour, because the store keeps enough of their kind; null: none. */
-  turnedAway(): TurnedAway | null
+  turnedAway(): Promise<TurnedAway | null>
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void

@@ -103,6 +103,7 @@ function tables(engine: Dialect): Sql[] {
       received_at bigint not null,
       due_at bigint,
       settled_at bigint,
+      tried_under text,
       issues text,
       cause text,
       secret text,
@@ -145,7 +146,8 @@ function tables(engine: Dialect): Sql[] {
     sql`create table handlers (
       topic ${engine.sortedText} primary key,
       seen_at bigint not null,
-      rescued_at bigint
+      rescued_at bigint,
+      rescue_from bigint
     )`,
   ]
 }

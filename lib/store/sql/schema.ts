@@ -75,10 +75,18 @@ export interface JournalTable {
   attempts: number
   error: string | null
   received_at: number
-  /** When the next try of a pending entry is due; null before its first try. */
+  /**
+   * When a pending entry is due: its next try, or since it was made pending again; null for a new one, which is due at once.
+   * An event that is set aside keeps it, for its retention.
+   */
   due_at: number | null
-  /** When the last try ended, an event was set aside, or a change ended unhandled; else null. */
+  /**
+   * When its last try ended or was put off, it ended for another reason, or an event was set aside; else null. A replay clears
+   * it.
+   */
   settled_at: number | null
+  /** The lease under which its last try failed, which is repeated; else null. A replay clears it. */
+  tried_under: string | null
   /** Of a change: why the subscription was read. */
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
@@ -114,6 +122,8 @@ export interface HandlersTable {
   seen_at: number
   /** When the events that came before its first handler had been made pending, in the time of leases; null: they may not be yet. */
   rescued_at: number | null
+  /** The time from which on they are made pending, in the time of leases; null: all of them. */
+  rescue_from: number | null
 }
 
 /** The app that the store belongs to: one row, with the id 1. */

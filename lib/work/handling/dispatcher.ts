@@ -26,14 +26,15 @@ const ENTRY_LIMIT = 128
  * deep.
  */
 const MAX_LANES = ENTRY_LIMIT / 2
-/** How long a lane may keep its slot, so that others come next. */
+/** No further entry of a lane begins when the lane has had its slot for so long, so that others come next. */
 const SLOT_MS = SECOND
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
 /**
  * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
- * At most `concurrency` lanes have handlers running. If handlers return at once, more lanes are leased ahead.
+ * At most `concurrency` lanes have handlers running; each entry may have several handlers. If handlers return at once, more
+ * lanes are leased ahead.
  */
 export function createDispatcher(
   options: HandlerCallsOptions & {
@@ -84,7 +85,7 @@ export function createDispatcher(
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
-    const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
+    const exceptKeys = loop.items().map(({ id }) => id)
     const { choose, isHeldBack } = classes.chooser(others, others.length + free)
     const items = await store.claimLanes({
       ...{ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys },
@@ -107,7 +108,7 @@ export function createDispatcher(
     const results = resultsOf(lane, lost)
     const beganAt = clock.monotonic()
     try {
-      for (const entry of lane.entries) {
+      for (const [place, entry] of lane.entries.entries()) {
         await slices.yieldIfOver()
         // Before the payload: making it calls a function of the app too, `entitledWhen`.
         if (lane.lapses >= MAX_LAPSES) {
@@ -118,15 +119,17 @@ export function createDispatcher(
         // An event needs no look into the store, and so no promise.
         if (prepared instanceof Promise) prepared = await prepared
         let isConfirmed = true
-        // A commit that casts doubt on the lease may also have changed the answer in the payload.
+        // A commit that casts doubt on the lease may also have changed the answer in the payload. Without a confirmation no
+        // handler is called: the payload may have been erased.
         while (isConfirmed && doubted.delete(lane)) {
-          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
+          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => false)
           if (isConfirmed) prepared = await calls.prepare(entry, lost)
         }
         // After these waits, each of which may outlast the lease.
         if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
-        if (clock.monotonic() - beganAt > SLOT_MS) break
-        const result = await calls.call(entry, prepared, lost)
+        // The first entry is handled however long its payload took, or it would never be.
+        if (place > 0 && clock.monotonic() - beganAt > SLOT_MS) break
+        const result = await calls.call(entry, prepared, { lease: lane.leaseToken, lost })
         if (!result) break
         results.add(entry, result)
         if (result.kind === 'retry') break
@@ -150,8 +153,6 @@ export function createDispatcher(
 
   return {
     ...loop,
-    /** The keys of handlers that have not settled and are within their deadline, whatever became of their leases. */
-    busyKeys: calls.busyKeys,
     async close(graceMs: number) {
       await loop.close(graceMs)
       calls.rest()
