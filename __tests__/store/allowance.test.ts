@@ -55,6 +55,17 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect((await store.counts()).pending).toBe(5)
   })
 
+  it('A60 A61 is never more than its allowance, however many arrive at once', async () => {
+    const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
+    for (let flood = 0; flood < 3; flood++) {
+      jump(HOUR)
+      const sent = Array.from({ length: 30 }, (_, i) => store.accept([eventOf(`made up ${flood} ${i}`)]))
+      const taken = (await Promise.allSettled(sent)).filter(({ status }) => status === 'fulfilled')
+      expect(taken.length).toBeGreaterThan(0)
+      expect((await store.listEntries({ limit: 100 })).length).toBeLessThanOrEqual(5)
+    }
+  })
+
   it('A62 that the platform has denied makes room for further subscriptions, and what waits for its first answer never does', async () => {
     const { store, jump, uids } = await opened({ subscriptions: 4 })
     for (let i = 0; i < 4; i++) {

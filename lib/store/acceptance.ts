@@ -131,17 +131,15 @@ export function createAcceptance(options: {
      */
     async accept(given: Accepted): Promise<readonly string[]> {
       const wanted = sizesOf(given.events)
-      const { call, unstored } = allowance.hasRoom(wanted)
-        ? { call: given, unstored: [] }
+      const taken = allowance.take(wanted)
+      const { call, unstored, written } = taken
+        ? { call: given, unstored: [], written: taken }
         : await withinAllowance(given, wanted)
-      if (call.events.length === 0 && call.requests.length === 0) return unstored
-      const size = sizeOf(unstored.length === 0 ? wanted : sizesOf(call.events))
-      // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
-      const most = isSmall(size) ? double(maxWaiting) : maxWaiting
-      if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
-      add(waiting, size)
-      allowance.use(wanted)
-      await batches.add({ ...call, size, isUnread: undefined })
+      try {
+        await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
+      } finally {
+        written()
+      }
       return unstored
     },
 
@@ -149,13 +147,24 @@ export function createAcceptance(options: {
     turnedAway: turnedAway.lately,
   }
 
+  async function write(call: Accepted, sizes: Wanted) {
+    if (call.events.length === 0 && call.requests.length === 0) return
+    const size = sizeOf(sizes)
+    // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
+    const most = isSmall(size) ? double(maxWaiting) : maxWaiting
+    if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
+    add(waiting, size)
+    await batches.add({ ...call, size, isUnread: undefined })
+  }
+
   /** The part of a call for which there is room. Throws if its events name nothing that was read before, and have none. */
   async function withinAllowance(
     call: Accepted,
     wanted: Wanted,
-  ): Promise<{ call: Accepted; unstored: string[] }> {
-    const all = { call, unstored: [] }
-    if (await allowance.makeRoom(wanted)) return all
+  ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
+    await allowance.makeRoom(wanted)
+    const taken = allowance.take(wanted)
+    if (taken) return { call, unstored: [], written: taken }
     if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
       const isRead = await engine.read((db) => subscriptions.readAmong(db, call.events))
       if (!call.events.some(isRead)) {
@@ -166,11 +175,16 @@ export function createAcceptance(options: {
         )
       }
     }
-    if (allowance.hasRoom({ ...wanted, event: NOTHING })) return all
+    if (allowance.hasRoom({ ...wanted, event: NOTHING }))
+      return { call, unstored: [], written: allowance.use(wanted) }
     const unrecognised = call.events.filter(({ kind }) => kind === 'unrecognised')
     turnedAway.counted(unrecognised)
     const events = call.events.filter(({ kind }) => kind !== 'unrecognised')
-    return { call: { ...call, events }, unstored: unrecognised.map(({ id }) => id) }
+    return {
+      call: { ...call, events },
+      unstored: unrecognised.map(({ id }) => id),
+      written: allowance.use({ ...wanted, unrecognised: NOTHING }),
+    }
   }
 }
 

@@ -49,7 +49,9 @@ export function createAllowance(options: {
   const { engine, clock, allowance = ALLOWANCE } = options
   /** What is stored, at most. */
   let used = nothing()
-  /** What was added since the measurement began that is under way, which may not have counted it. */
+  /** What is not written yet, so no measurement counts it. */
+  const underWay = nothing()
+  /** What the measurement under way may not count: what was not written when it began, and what came since. */
   let added = nothing()
   let measuring: Promise<void> | undefined
   let measuredAt = Number.NEGATIVE_INFINITY
@@ -95,7 +97,7 @@ export function createAllowance(options: {
     if (clock.monotonic() - measuredAt < MEASURE_EVERY_MS) return
     measuring ??= (async () => {
       const beganAt = clock.monotonic()
-      added = nothing()
+      added = sum(underWay, nothing())
       used = sum(
         {
           event: await entries('event'),
@@ -148,11 +150,21 @@ export function createAllowance(options: {
     )
   }
 
+  /** Counts events that are going to be written. The function that it returns says that they are, or never will be. */
+  function use({ event, unrecognised }: Wanted): () => void {
+    const size = { event, unrecognised, subscriptions: event.rows }
+    for (const total of measuring ? [used, added, underWay] : [used, underWay]) addAll(total, size)
+    return () => addAll(underWay, negative(size))
+  }
+
   return {
     hasRoom,
+    use,
+    /** As `use`, if there is room. Undefined: the store keeps as much as it may of what may be made up. */
+    take: (wanted: Wanted) => (hasRoom(wanted) ? use(wanted) : undefined),
 
-    /** Measures, and makes room. False: the store keeps as much as it may of what may be made up. */
-    async makeRoom(wanted: Wanted): Promise<boolean> {
+    /** Measures, and makes room if it can. */
+    async makeRoom(wanted: Wanted): Promise<void> {
       // One under way may count twice what comes meanwhile.
       await measuring
       await measure()
@@ -160,16 +172,6 @@ export function createAllowance(options: {
         if (!(await deleteEntries())) break
       while (wanted.event.rows > 0 && used.subscriptions + wanted.event.rows > allowance.subscriptions)
         if (!(await deleteSubscriptions())) break
-      return hasRoom(wanted)
-    },
-
-    /** Counts events that are written. */
-    use({ event, unrecognised }: Wanted) {
-      for (const total of measuring ? [used, added] : [used]) {
-        add(total.event, event)
-        add(total.unrecognised, unrecognised)
-        total.subscriptions += event.rows
-      }
     },
   }
 }
@@ -190,14 +192,20 @@ const zero = (): Size => ({ rows: 0, bytes: 0 })
 const nothing = (): Allowance => ({ event: zero(), unrecognised: zero(), subscriptions: 0 })
 
 function sum(some: Allowance, more: Allowance): Allowance {
-  const total = {
-    event: { ...some.event },
-    unrecognised: { ...some.unrecognised },
-    subscriptions: some.subscriptions + more.subscriptions,
-  }
+  const total = nothing()
+  for (const each of [some, more]) addAll(total, each)
+  return total
+}
+
+function addAll(total: Allowance, more: Allowance): void {
   add(total.event, more.event)
   add(total.unrecognised, more.unrecognised)
-  return total
+  total.subscriptions += more.subscriptions
+}
+
+function negative({ event, unrecognised, subscriptions }: Allowance): Allowance {
+  const minus = ({ rows, bytes }: Size) => ({ rows: -rows, bytes: -bytes })
+  return { event: minus(event), unrecognised: minus(unrecognised), subscriptions: -subscriptions }
 }
 
 export function add(total: Size, more: Size): void {

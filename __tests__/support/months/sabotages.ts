@@ -146,7 +146,7 @@ export const SABOTAGES_OF_MONTHS: readonly (Control & {
     what: 'health does not say that deliveries were turned away',
     promised: 'honest',
     fault: 'sender',
-    store: () => ({ turnedAway: () => null }),
+    store: () => ({ turnedAway: async () => null }),
   },
   {
     what: 'health is never ok, so that no promise holds',
