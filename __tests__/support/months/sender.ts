@@ -2,7 +2,6 @@ import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { Allowance } from '../../../lib/store/allowance.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { OUR_ITEM } from '../settings.js'
-import type { DoorReply } from '../world/door.js'
 import type { Verdict } from '../world/promises.js'
 import type { Random } from '../world/random.js'
 import type { App } from './app.js'
@@ -62,11 +61,16 @@ export function createSender(options: { time: VirtualClock; app: App; random: Ra
     }
   }
 
-  /** Sends one flood. Resolves with the replies. */
-  function flood(): Promise<DoorReply[]> {
+  /** Sends one flood. Resolves with the reply to each delivery. */
+  function flood(): Promise<Sent[]> {
     time.lookClosely(20 * SECOND)
-    const bodies = Array.from({ length: FLOOD }, () => JSON.stringify(madeUp()))
-    return Promise.all(bodies.map((body) => time.follow(app.deliver(body))))
+    return Promise.all(
+      Array.from({ length: FLOOD }, async () => {
+        const body = JSON.stringify(madeUp())
+        const { status } = await time.follow(app.deliver(body))
+        return { status, business: JSON.parse(body).data?.business_id }
+      }),
+    )
   }
 
   return {
@@ -103,6 +107,12 @@ export function createSender(options: { time: VirtualClock; app: App; random: Ra
   }
 }
 
+/** A delivery that the app has answered. Only an event of its own names a business. */
+interface Sent {
+  status: number
+  business?: string
+}
+
 export type Sender = ReturnType<typeof createSender>
 
 /** Whether a problem of health only says that what is made up was turned away. */
@@ -124,6 +134,8 @@ export const FAULTS_OF_SENDERS = {
 
       app.now.handlerMs = 800
       const alone = await changed(world, 'customer-0')
+      const handled = new Set<string>()
+      app.now.onHandler = (of) => void handled.add(of)
       for (let i = 1; i <= 3; i++) {
         await time.advance(random.between(1, 30) * MINUTE)
         const floods = sender.flood()
@@ -135,18 +147,27 @@ export const FAULTS_OF_SENDERS = {
               `beside a flood, ${what} of a customer after ${beside[what]} ms, alone after ${alone[what]} ms`,
             )
         }
-        const refused = (await time.until(floods)).filter(({ status }) => status !== 200).length
+        // The second flood comes while handlers still have to get the first one.
+        const sent = [...(await time.until(floods)), ...(await time.until(sender.flood()))]
+        const refused = sent.filter(({ status }) => status !== 200).length
         note(
           `a flood, of which ${refused} were refused; beside it ${JSON.stringify(beside)}, alone ${JSON.stringify(alone)}`,
         )
         if (refused === 0) fail('a flood of more than the allowance was taken')
         await time.until(sender.checkRows())
+        await time.advance(MINUTE)
+        const lost = sent.filter(
+          ({ status, business }) => status === 200 && business && !handled.has(business),
+        )
+        verdict.made('harmless')
+        if (lost.length > 0) fail(`${lost.length} events were acknowledged, and no handler got them`)
         verdict.made('honest')
         const { problems } = await probes.health()
         if (!problems.some(isOfSender))
           verdict.fail('honest', 'deliveries were turned away, and health does not say so')
       }
       app.now.handlerMs = 0
+      app.now.onHandler = () => {}
 
       // Until what was made up before has been denied, it fills the allowance.
       await time.advance(2 * HOUR)
@@ -189,6 +210,7 @@ async function changed({ time, app, platform, buyers, verdict }: World, business
   const seen = { reply: never, page: 0, answer: never, event: never, change: never }
   const before = app.now.onHandler
   app.now.onHandler = (of, isChange) => {
+    before(of, isChange)
     if (of === business)
       seen[isChange ? 'change' : 'event'] = Math.min(since(), seen[isChange ? 'change' : 'event'])
   }
