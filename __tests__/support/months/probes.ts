@@ -7,7 +7,7 @@ import type { Buyers } from './buyers.js'
 import type { Deliveries } from './deliveries.js'
 import type { Ledger } from './ledger.js'
 import type { Platform } from './platform.js'
-import { isOfSender } from './sender.js'
+import { isOfSender, type Sender } from './sender.js'
 
 const ANSWER_WITHIN_MS = 10 * SECOND
 
@@ -20,8 +20,9 @@ export function createProbes(world: {
   buyers: Buyers
   verdict: Verdict
   ledger: Ledger
+  sender: Sender | undefined
 }) {
-  const { time, app, platform, deliveries, buyers, verdict, ledger } = world
+  const { time, app, platform, deliveries, buyers, verdict, ledger, sender } = world
   let probes = 0
   /** A customer who has paid for a long time, and stops on a probe's request. */
   const PAYER = 'probe-payer'
@@ -33,7 +34,7 @@ export function createProbes(world: {
   function problemsLeft({ problems }: Health): string[] {
     const isSilent = deliveries.missedSince(time.passed() - 3 * 7 * DAY) >= 3
     return problems
-      .filter((problem) => !isOfSender(problem))
+      .filter((problem) => !(sender && isOfSender(problem)))
       .map(wordsOf)
       .filter((words) => !(isSilent && words.includes('without an event')))
   }

@@ -94,8 +94,8 @@ export function createWorld(
     isStubborn: hasSender || undefined,
   })
   const buyers = createBuyers({ time, platform, deliverer: deliveries, random: random.fork() })
-  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger })
   const sender = hasSender ? createSender({ time, app, random: createRandom(seed + 1), verdict }) : undefined
+  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger, sender })
   return {
     ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger, sender },
     /** The longest that a fault lasts which may last for hours or for days. */
@@ -105,7 +105,7 @@ export function createWorld(
     async checkJournal() {
       if (!disk.isWell()) return verdict.skipped('ended', 'the disk fails')
       await time.until(ledger.check(app.marketplace().journal))
-      if (sender) await time.until(sender.checkRows())
+      if (sender) await time.until(sender.checkRows({ processes: 1 + app.marketplaces().length }))
     },
   }
 }

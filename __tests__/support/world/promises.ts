@@ -68,7 +68,7 @@ const SKIPPED_AT_MOST = {
   // Any number of businesses may have been misled; each is checked again after its next change.
   'handlers got the answers of a wrong option': 1,
   'too early': 0.015,
-  'no delivery named it, or it is under way, and deliveries are lost': 0.08,
+  'no delivery named it, or it is under way, and deliveries are lost or turned away': 0.08,
   'it is under way': 0.002,
   'the delivery was lost or refused': 0,
   'health is not ok': 0,
