@@ -30,8 +30,8 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
       await store.accept([eventOf(`made up ${i}`)])
     }
     jump(HOUR)
-    await expect(store.accept([eventOf('made up 5')])).rejects.toMatchObject({ code: 'store_unavailable' })
-    await expect(store.accept([eventOf('made up 0')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(store.accept([eventOf('made up 5')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await expect(store.accept([eventOf('made up 0')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
     for (let i = 0; i < 20; i++) await store.accept([eventOf('known')])
     expect(await store.listEntries({ limit: 100 })).toHaveLength(26)
     expect(await store.turnedAway()).toEqual({ refused: 2, counted: [] })
@@ -51,7 +51,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(kept.length).toBeLessThanOrEqual(5)
     await store.handleTopics({ topics: ['event:*'], rescueMs: HOUR, retireMs: HOUR })
     jump(HOUR)
-    await expect(fill(store, 6)).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(fill(store, 6)).rejects.toMatchObject({ code: 'delivery_turned_away' })
     expect((await store.counts()).pending).toBe(5)
   })
 
@@ -81,7 +81,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     jump(HOUR)
     await store.accept([eventOf('s4')])
     await store.accept([eventOf('s5')])
-    await expect(store.accept([eventOf('s6')])).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(store.accept([eventOf('s6')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
     while ((await store.prune(RETENTION)).rows > 0);
     expect(await uids()).toEqual(['s2', 's3', 's4', 's5'])
   })

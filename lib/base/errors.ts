@@ -47,6 +47,7 @@ export const ERROR_CODES = {
   store_in_use: { status: 503, retryable: true },
   store_of_another_app: { status: 500, retryable: false },
   store_unavailable: { status: 503, retryable: true },
+  delivery_turned_away: { status: 503, retryable: true },
   backup_failed: { status: 500, retryable: true },
   restore_failed: { status: 500, retryable: true },
   // Handlers

@@ -56,8 +56,11 @@ export function createReporting(options: {
   return {
     delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean) {
       count('deliveries', { outcome })
-      replies.note(outcome, isDelivery)
-      if (error?.cause) failure('receiving', error.cause)
+      // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
+      const { cause } = error ?? {}
+      const isTurnedAway = cause instanceof MarketplaceError && cause.code === 'delivery_turned_away'
+      if (!isTurnedAway) replies.note(outcome, isDelivery)
+      if (cause) failure('receiving', cause)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 

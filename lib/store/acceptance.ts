@@ -170,7 +170,7 @@ export function createAcceptance(options: {
       if (!call.events.some(isRead)) {
         turnedAway.refused()
         throw new MarketplaceError(
-          'store_unavailable',
+          'delivery_turned_away',
           'Cannot store the delivery: it names nothing that was read before, and the store keeps as much of that as it may',
         )
       }

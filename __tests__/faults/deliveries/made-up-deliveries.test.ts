@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../../lib/base/clock.js'
+import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { storeOption } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
 import { createScene, OUR_ITEM } from '../../support/scene.js'
 import { B1 } from '../../support/settings.js'
@@ -62,5 +66,24 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     expect(entries.map(({ kind }) => kind).sort()).toEqual(['event', 'event', 'unrecognised', 'unrecognised'])
     const payloads = entries.flatMap(({ kind, payload }) => (kind === 'unrecognised' ? [payload] : []))
     expect(payloads).toEqual([junk.slice(2), junk])
+  })
+})
+
+describe('somebody who has the delivery secret and has filled the database', () => {
+  it('A60 cannot take the app out of rotation by the deliveries that are refused', async () => {
+    const few = { rows: 3, bytes: 10_000 }
+    const most = { event: few, unrecognised: few, subscriptions: 3 }
+    const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
+    const store = storeOption(createSqlStore(engine, systemClock, { most }))
+    const { marketplace, deliver } = await createScene({ store, worker: false })
+    marketplace.on('purchasable_subscription/update', () => {})
+    await marketplace.start()
+    const statuses: number[] = []
+    for (let i = 0; i < 12; i++) statuses.push((await deliver(noticeOf(`made up ${i}`))).status)
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(5)
+    const { status, problems } = await marketplace.health()
+    expect(problems.map(({ code }) => code)).toContain('deliveries_turned_away')
+    expect(problems.map(({ code }) => code)).not.toContain('deliveries_failing')
+    expect(status).toBe('degraded')
   })
 })

@@ -165,7 +165,8 @@ export const FAULTS_OF_SENDERS = {
         verdict.made('harmless')
         if (lost.length > 0) fail(`${lost.length} events were acknowledged, and no handler got them`)
         verdict.made('honest')
-        const { problems } = await probes.health()
+        const { status, problems } = await probes.health()
+        if (status === 'failing') fail('a flood takes the app out of rotation')
         if (!problems.some(({ code }) => code === 'deliveries_turned_away'))
           verdict.fail('honest', 'deliveries were turned away, and health does not say so')
       }
