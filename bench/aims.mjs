@@ -94,8 +94,11 @@ export const AIMS = [
     ),
   ),
   ...both((engine, name) =>
-    ['flood', 'slow'].flatMap((kind) => {
-      const beside = kind === 'slow' ? ', with slow reads and handlers' : ''
+    Object.entries({
+      flood: '',
+      full: ', a store that is full of it',
+      slow: ', slow reads and handlers',
+    }).flatMap(([kind, beside]) => {
       return [
         ...[
           ['decidedP99Ms', 'delivery to the new answer'],

@@ -18,7 +18,7 @@ const PARTS = {
   sizes: { minutes: [0.5, 25] },
   backlog: { minutes: [0.3, 10] },
   draining: { minutes: [0.2, 3] },
-  flood: { minutes: [1, 16] },
+  flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },
   entitlement: { minutes: [0.1, 0.3] },
   memory: { minutes: [0.1, 3] },

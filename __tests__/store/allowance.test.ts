@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { HOUR } from '../../lib/base/clock.js'
+import { HOUR, systemClock } from '../../lib/base/clock.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Allowance } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
 import { claimed, eventOf, fails, shows } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
@@ -128,6 +130,36 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
       (await store.listSubscriptions({ limit: 100 })).map(({ subscriptionUid }) => subscriptionUid)
     return { store, sql, jump, address, uids }
   }
+})
+
+describe('a flood beyond the allowance', () => {
+  it('A60 costs the database a few statements, however many deliveries are refused', async () => {
+    const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
+    let calls = 0
+    const counted: typeof engine = {
+      ...engine,
+      read(work) {
+        calls++
+        return engine.read(work)
+      },
+      write(work) {
+        calls++
+        return engine.write(work)
+      },
+    }
+    const most = { ...ROOMY, event: { rows: 5, bytes: 1_000_000 } }
+    const store = createSqlStore(counted, systemClock, { most })
+    await store.open()
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    await fill(store, 5)
+    await expect(fill(store, 1)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    calls = 0
+    const sent = Array.from({ length: 200 }, (_, i) => store.accept([eventOf(`made up ${i}`)]))
+    const refused = (await Promise.allSettled(sent)).filter(({ status }) => status === 'rejected')
+    expect(refused).toHaveLength(200)
+    expect(calls).toBeLessThan(20)
+    await store.close()
+  })
 })
 
 async function fill(store: { accept(events: NewEvent[]): Promise<unknown> }, count: number) {

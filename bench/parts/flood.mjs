@@ -17,9 +17,16 @@ const MADE_UP = [
   { share: 10, envelopes: Array.from({ length: 100 }, (_, i) => made(notice('create'), i)) },
 ]
 
+/** What the store keeps of the flood, if it is soon full. */
+const FEW = {
+  event: { rows: 5_000, bytes: 10_000_000 },
+  unrecognised: { rows: 500, bytes: 1_000_000 },
+  subscriptions: 5_000,
+}
 const KINDS = [
   { id: 'quiet', name: 'no flood' },
   { id: 'flood', name: 'flood', perSecond: PER_SECOND },
+  { id: 'full', name: 'flood into a store that keeps 5,000 of it', perSecond: PER_SECOND, most: FEW },
   { id: 'slow', name: 'flood, reads take 100 ms, handlers 20 ms', perSecond: PER_SECOND, isSlow: true },
 ]
 
@@ -76,11 +83,11 @@ function report(rows, rounds) {
   }
 }
 
-async function measure(bench, { engine, perSecond, isSlow = false }, round, platform) {
+async function measure(bench, { id, engine, perSecond, most, isSlow = false }, round, platform) {
   const { quick, start, load, newStore } = bench
-  const store = await newStore(engine, `flood_${round}_${isSlow ? 'slow' : (perSecond ?? 0)}`)
+  const store = await newStore(engine, `${id.replace('/', '_')}_${round}`)
   const platformUrl = `http://127.0.0.1:${platform.ready.port}`
-  const app = await start('known', { store, platformUrl, handlerMs: isSlow ? 20 : 0, watchLoop: true })
+  const app = await start('known', { store, platformUrl, most, handlerMs: isSlow ? 20 : 0, watchLoop: true })
   const seconds = quick ? 6 : 40
   try {
     await app.ask('know', KNOWN)

@@ -1,6 +1,11 @@
 import express from 'express'
 import pg from 'pg'
+import { systemClock } from '../../dist/esm/base/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
+import { createPostgresEngine } from '../../dist/esm/postgres/engine.js'
+import { createSqliteEngine } from '../../dist/esm/sqlite/engine.js'
+import { createSqlStore } from '../../dist/esm/store/sql-store.js'
+import { CREATE_STORE } from '../../dist/esm/store-option.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { serve, settings } from './serve.mjs'
 import { openSqlite } from './sqlite.mjs'
@@ -8,20 +13,29 @@ import { openSqlite } from './sqlite.mjs'
 /**
  * An app with a page and handlers for everything, each of which takes `settings.handlerMs`. `GET /page?business_uid=…` replies with
  * `{ entitled, changedAt, handledAt }`: the answer, and when the last handlers of a change and of an event of the business were called,
- * in ms of the clock that all processes of a machine share.
+ * in ms of the clock that all processes of a machine share. With `settings.most` the store keeps less of what may be made up.
  */
-const { platformUrl, store, handlerMs } = settings
+const { platformUrl, store, handlerMs, most } = settings
 const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
   deliverySecrets: SECRET,
-  store,
+  store: most ? { [CREATE_STORE]: () => createSqlStore(engine(), systemClock, { most }) } : store,
   closeTimeoutMs: 500,
 })
 const changed = new Map()
 const handled = new Map()
 const known = new Set()
 const now = () => Number(process.hrtime.bigint()) / 1e6
+
+function engine() {
+  if (!store.startsWith('postgres'))
+    return createSqliteEngine({ path: store.slice('sqlite:'.length), clock: systemClock })
+  return createPostgresEngine({
+    ...{ connection: store, schema: 'marketplace_webhooks', maxConnections: 10, preparedStatements: true },
+    clock: systemClock,
+  })
+}
 
 function note(calls, business) {
   if (known.has(business)) calls.set(business, now())

@@ -83,6 +83,16 @@ export function createAcceptance(options: {
     split: (error) => engine.isDataError(error),
   })
 
+  /** Whether calls name something that was read before. Those for which there is no room share a query. */
+  const lookUps = createBatches<readonly NewEvent[], boolean>({
+    take: () => () => true,
+    async write(calls) {
+      const isRead = await engine.read((db) => subscriptions.readAmong(db, calls.flat()))
+      return calls.map((events) => events.some(isRead))
+    },
+    split: () => false,
+  })
+
   /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room. */
   async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
     await findUnread(calls.filter(({ isUnread }) => isUnread === undefined))
@@ -162,12 +172,10 @@ export function createAcceptance(options: {
     call: Accepted,
     wanted: Wanted,
   ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
-    await allowance.makeRoom(wanted)
-    const taken = allowance.take(wanted)
+    const taken = await allowance.takeAfterAll(wanted)
     if (taken) return { call, unstored: [], written: taken }
     if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
-      const isRead = await engine.read((db) => subscriptions.readAmong(db, call.events))
-      if (!call.events.some(isRead)) {
+      if (!(await lookUps.add(call.events))) {
         turnedAway.refused()
         throw new MarketplaceError(
           'delivery_turned_away',

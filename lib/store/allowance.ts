@@ -20,6 +20,8 @@ const ALLOWANCE: Allowance = {
 }
 /** The time between two measurements, while the allowance is used up. */
 const MEASURE_EVERY_MS = 10 * SECOND
+/** The time between two searches for what may be deleted, while there is nothing. */
+const DELETE_EVERY_MS = SECOND
 /** The rows of one statement: on SQLite the event loop waits for it. */
 const WINDOW = 2_000
 /** Rows that are deleted at once to make room. */
@@ -54,6 +56,8 @@ export function createAllowance(options: {
   /** What the measurement under way may not count: what was not written when it began, and what came since. */
   let added = nothing()
   let measuring: Promise<void> | undefined
+  const freeEntries = shared(deleteEntries)
+  const freeSubscriptions = shared(deleteSubscriptions)
   let measuredAt = Number.NEGATIVE_INFINITY
 
   async function entries(kind: 'event' | 'unrecognised'): Promise<Size> {
@@ -157,21 +161,44 @@ export function createAllowance(options: {
     return () => addAll(underWay, negative(size))
   }
 
+  /** As `use`, if there is room. Undefined: the store keeps as much as it may of what may be made up. */
+  const take = (wanted: Wanted) => (hasRoom(wanted) ? use(wanted) : undefined)
+
+  /**
+   * All that wait for room share a deletion, and after one that found nothing the next is a moment later: a flood that is
+   * refused must not keep the database busy.
+   */
+  function shared(deleteSome: () => Promise<boolean>): () => Promise<boolean> {
+    let deleting: Promise<boolean> | undefined
+    let foundNothingAt = Number.NEGATIVE_INFINITY
+    return async () => {
+      if (clock.monotonic() - foundNothingAt < DELETE_EVERY_MS) return false
+      deleting ??= deleteSome().finally(() => {
+        deleting = undefined
+      })
+      const hasFound = await deleting
+      if (!hasFound) foundNothingAt = clock.monotonic()
+      return hasFound
+    }
+  }
+
   return {
     hasRoom,
     use,
-    /** As `use`, if there is room. Undefined: the store keeps as much as it may of what may be made up. */
-    take: (wanted: Wanted) => (hasRoom(wanted) ? use(wanted) : undefined),
+    take,
 
-    /** Measures, and makes room if it can. */
-    async makeRoom(wanted: Wanted): Promise<void> {
+    /** As `take`, after a measurement, with the room that what is finished makes. */
+    async takeAfterAll(wanted: Wanted): Promise<(() => void) | undefined> {
       // One under way may count twice what comes meanwhile.
       await measuring
       await measure()
-      while (wanted.event.rows > 0 && !fits(used.event, wanted.event, allowance.event))
-        if (!(await deleteEntries())) break
-      while (wanted.event.rows > 0 && used.subscriptions + wanted.event.rows > allowance.subscriptions)
-        if (!(await deleteSubscriptions())) break
+      for (;;) {
+        const taken = take(wanted)
+        if (taken) return taken
+        const free = fits(used.event, wanted.event, allowance.event) ? freeSubscriptions : freeEntries
+        // Unrecognised deliveries get no room that way.
+        if (hasRoom({ ...wanted, unrecognised: zero() }) || !(await free())) return undefined
+      }
     },
   }
 }
