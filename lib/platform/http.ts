@@ -63,10 +63,10 @@ export function createHttp(options: {
         })
       const response = await (isSecretInUrl ? untraced(call) : call())
       const isRedirect = response.status >= 300 && response.status < 400
-      // Some implementations of fetch hide the redirect (status 0), or follow it although they should not.
+      // A fetch of the app's own may hide the redirect (status 0), or follow it although it should not.
       if (isRedirect || response.type === 'opaqueredirect' || response.redirected) {
         response.body?.cancel().catch(() => {})
-        throw failure('platform_redirected', `it answered ${response.status}, and redirects are not followed`)
+        throw failure('platform_redirected', 'it answered with a redirect, and redirects are not followed')
       }
       const text = await readText(response, maxReplyBytes)
       return {
