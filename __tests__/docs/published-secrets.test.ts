@@ -110,7 +110,11 @@ function filesIn(place: string): string[] {
   if (place.endsWith('.md')) return [join(ROOT, place)]
   return readdirSync(join(ROOT, place), { recursive: true, encoding: 'utf8' })
     .map((file) => join(place, file))
-    .filter((file) => /\.(md|[cm]?[jt]sx?|json|ya?ml|html)$/.test(file) && file !== BUNDLE)
+    .filter(
+      (file) =>
+        /(\.(md|[cm]?[jt]sx?|json|ya?ml|html|sh|env|conf|toml|sql)|Dockerfile)$/.test(file) &&
+        file !== BUNDLE,
+    )
     .filter((file) => !file.includes('node_modules'))
     .map((file) => join(ROOT, file))
 }
