@@ -38,16 +38,18 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     checkContentType(req.headers['content-type'])
     if (Number(req.headers['content-length']) > limitBytes) throw tooLarge(limitBytes)
     if (req.readableDidRead || req.readableEnded) {
-      take(bodyReadBefore(req, limitBytes))
+      take({ ...bodyReadBefore(req, limitBytes), sent: sentBytes(req) })
       return
     }
     if (req.destroyed) throw incomplete()
     const decompress = decompressorFor(req.headers['content-encoding'])
     readBytes(req, refuse, (bytes) => {
-      if (decompress === undefined) take({ bytes })
+      // A middleware that calls `setEncoding` decodes the chunks, and not every encoding can be undone.
+      const sent = req.readableEncoding === null ? bytes : undefined
+      if (decompress === undefined) take({ bytes, sent })
       else {
         decompressed(decompress, bytes, limitBytes)
-          .then((plain) => take({ bytes: plain }))
+          .then((plain) => take({ bytes: plain, sent }))
           .catch(refuse)
       }
     })
@@ -208,6 +210,15 @@ function bodyReadBefore(req: BodyRequest, limitBytes: number): Body {
     )
   }
   return { parsed: asJson(body) }
+}
+
+/** The bytes as they were sent, if the middleware left them. Most middleware leaves those that it has decompressed. */
+function sentBytes({ rawBody, body, headers }: BodyRequest): Buffer | undefined {
+  const left = rawBody instanceof Uint8Array ? rawBody : body
+  if (!(left instanceof Uint8Array) || left.length === 0) return undefined
+  const isEncoded = !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
+  if (isEncoded && isUtf8(left)) return undefined
+  return Buffer.from(left.buffer, left.byteOffset, left.byteLength)
 }
 
 /** Whether `rawBody` can be used: some apps store the compressed bytes. */

@@ -3,7 +3,10 @@ import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 
 /** The bytes or the text of a body, or the value that an earlier middleware parsed from it. */
-export type Body = { bytes: Buffer } | { text: string } | { parsed: unknown }
+export type Body = ({ bytes: Buffer } | { text: string } | { parsed: unknown }) & {
+  /** The bytes as the sender sent them, before decompression; undefined if an earlier middleware left none. */
+  sent?: Buffer | undefined
+}
 
 /** The most envelopes in an array. A longer array is a single unrecognised envelope. */
 const MAX_ENVELOPES = 1_000

@@ -32,8 +32,13 @@ export interface ReceiverOptions {
 /** A further check of a delivery. Only true lets it in. */
 export type VerifyDelivery = (delivery: {
   req: IncomingMessage
-  /** The body as text; undefined if an earlier middleware has parsed it. */
+  /** The body as text, decompressed; undefined if an earlier middleware has parsed it. */
   text: string | undefined
+  /**
+   * The body as it was sent, which a signature covers: with a `Content-Encoding` the compressed bytes. Undefined if an
+   * earlier middleware has read the body and left no such bytes in `req.rawBody` or `req.body`.
+   */
+  bytes: Buffer | undefined
 }) => boolean | Promise<boolean>
 
 /** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
@@ -129,7 +134,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
         accept(envelopes, secret).then(acknowledge, fail)
         return
       }
-      Promise.resolve(verifyDelivery({ req, text }))
+      Promise.resolve(verifyDelivery({ req, text, bytes: body.sent }))
         .then((answer) => {
           if (!isOpen) return
           if (answer === true) {
