@@ -13,7 +13,7 @@ const MAX_ENVELOPES = 1_000
 
 /**
  * The envelopes of a body, and `acknowledgement`, which makes the JSON of the 200 from their receipts:
- * `{ received, id }`, for an array also `ids`, and `issues` if there are any.
+ * `{ received, id }`, for an array of 1 to 1,000 also `ids`, and `issues` if there are any.
  *
  * Throws `body_not_utf8` or `body_not_json`; `acknowledgement` throws when a receipt is missing.
  */
