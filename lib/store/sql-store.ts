@@ -178,8 +178,9 @@ export function createSqlStore(
 
     prune: (retention) =>
       write(async (trx) => {
+        const subscriptions = await pruneSubscriptions(trx, retention)
         const { rows, dead } = await pruneJournal(trx, retention)
-        return { rows: rows + (await pruneSubscriptions(trx, retention)), dead }
+        return { rows: rows + subscriptions, dead }
       }),
 
     counts: (maxStaleMs) =>

@@ -52,7 +52,7 @@ const SUPPORT: Person = { name: 'anybody', role: 'support' }
 function withoutNumbers(error: string): string {
   return error
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
-    .replace(/\b[\w-]*\d[\w-]*\b/g, '#')
+    .replace(/(?<![\w-])[\w-]*\d[\w-]*/g, '#')
     .slice(0, 300)
 }
 

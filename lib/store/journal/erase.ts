@@ -22,7 +22,8 @@ const SUBSCRIPTIONS = 25
  *
  * When a pending entry is deleted, the holder of its lane loses the lease. It is asked to have its lease confirmed before its
  * next entry: this process before the commit, so that it handles no entry that was deleted; another one by a hint with the
- * commit, so that it may begin one more until the hint arrives. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
+ * commit, so that it may begin one more until the hint arrives. Rows are locked in the order of all transactions
+ * (`sql/lock-order.ts`).
  */
 export function createErasing(options: {
   engine: Engine
@@ -41,15 +42,17 @@ export function createErasing(options: {
     const found = await sql<{ id: string; key: string }>`
       select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
     if (found.length === 0) return 0
-    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    const keys = [...new Set(found.map(({ key }) => key))]
     await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
       trx,
     )
     const deleted = await sql<{ key: string; status: string }>`
-      delete from journal where ${engine.isOneOf(
-        'id',
-        found.map(({ id }) => id),
-      )} returning key, status`.execute(trx)
+      delete from journal where id in (
+        select id from journal where ${engine.isOneOf(
+          'id',
+          found.map(({ id }) => id),
+        )} order by id ${engine.forUpdate}
+      ) returning key, status`.execute(trx)
     const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
     await lanes.advance(trx, [...pending], 'free')
     // The lanes are taken back, not freed: handlers may still be running, and two entries of a lane are never handled at once.

@@ -4,6 +4,7 @@ import type { Lanes } from '../lanes/lanes.js'
 import { EVERY_EVENT, isTopicAmong } from '../port/journal.js'
 import type { HandleTopics, Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
+import { byBytes } from '../sql/lock-order.js'
 import type { HandlersTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
@@ -41,7 +42,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     const reachMs = hasHistory ? Math.ceil(rescueMs) : null
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
-    const named = [...topics].sort().map((topic) => ({ topic, reach_ms: reachMs }))
+    const named = [...topics].sort(byBytes).map((topic) => ({ topic, reach_ms: reachMs }))
     await run(engine, trx, nameTopics(named))
     const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
     const reaches = left.map(({ rescue_from: from, now }) => (from === null ? null : now - from))
@@ -51,19 +52,22 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   /** Writes that the events of these topics that came before are pending. */
   async function noteRescue(trx: Connection, topics: readonly Topic[]) {
     await sql`
-      update handlers set rescued_at = ${engine.leaseNow()}
-      where rescued_at is null and ${engine.isOneOf('topic', topics)}`.execute(trx)
+      update handlers set rescued_at = ${engine.leaseNow()} where topic in (
+        select topic from handlers where rescued_at is null and ${engine.isOneOf('topic', topics)}
+        order by topic ${engine.forUpdate}
+      )`.execute(trx)
   }
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
   async function makePending(trx: Connection, rows: readonly Unhandled[]) {
     await run(engine, trx, ...lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
     await sql`
-      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
-      where ${engine.isOneOf(
-        'id',
-        rows.map(({ id }) => id),
-      )} and ${sql.still(sql`status = 'unhandled'`)}`.execute(trx)
+      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null where id in (
+        select id from journal where ${engine.isOneOf(
+          'id',
+          rows.map(({ id }) => id),
+        )} and ${sql.still(sql`status = 'unhandled'`)} order by id ${engine.forUpdate}
+      )`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 

@@ -65,8 +65,10 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     async promote(trx: Connection, subscriptionUids: readonly string[]) {
       if (subscriptionUids.length === 0) return
       await sql`
-        update journal set unread = 0
-        where ${engine.isOneOf('subscription_uid', subscriptionUids)} and unread = 1`.execute(trx)
+        update journal set unread = 0 where id in (
+          select id from journal where ${engine.isOneOf('subscription_uid', subscriptionUids)} and unread = 1
+          ${engine.skipLocked}
+        )`.execute(trx)
     },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */

@@ -93,7 +93,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}
         and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
     if (found.length === 0) return { rows: 0, dead: [] }
-    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    const keys = [...new Set(found.map(({ key }) => key))]
     // Entries of a leased lane stay: its holder may be handling one.
     const free = await sql<{ key: string }>`
       select key from lanes

@@ -98,7 +98,10 @@ export function createLanes(engine: Engine) {
     enterPending,
     enter,
 
-    /** Follows the first read of subscriptions: no sender can have made them and their businesses up. */
+    /**
+     * Follows the first read of subscriptions: no sender can have made them and their businesses up. A lane that another
+     * transaction has locked is left out, because this one has locked others out of order; its next event promotes it.
+     */
     async promote(trx: Connection, read: readonly { subscriptionUid: string; businessUid: string }[]) {
       if (read.length === 0) return
       const keys = read.flatMap(({ subscriptionUid, businessUid }) => [
@@ -107,7 +110,7 @@ export function createLanes(engine: Engine) {
       ])
       await sql`
         update lanes set unread = 0 where key in (
-          select key from lanes where ${engine.isOneOf('key', keys)} and unread = 1 order by key ${engine.forUpdate}
+          select key from lanes where ${engine.isOneOf('key', keys)} and unread = 1 ${engine.skipLocked}
         )`.execute(trx)
     },
 
@@ -137,7 +140,7 @@ interface NewHead {
 }
 
 /**
- * Sorts entries by key, so that concurrent transactions lock lanes in one order. Those of one key stay in their order.
+ * Sorts entries by key, for SQLite; on PostgreSQL the statement does (`insertFirst`). Those of one key stay in their order.
  */
 function inOrder(entries: readonly NewHead[]) {
   const rows = entries.map(({ key, topic, kind = null }, at) => ({

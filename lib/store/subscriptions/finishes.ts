@@ -12,6 +12,7 @@ import {
 } from '../port/store.js'
 import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
+import { byBytes } from '../sql/lock-order.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 
@@ -70,8 +71,7 @@ export function createReadFinishes(options: {
       }
     },
     async write(batch) {
-      // Every transaction that locks several rows locks them in this order.
-      const sorted = [...batch].sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
+      const sorted = [...batch].sort((a, b) => byBytes(a.claim.id, b.claim.id))
       const finished = await write((trx) => writeAll(trx, sorted))
       return batch.map((each) => finished[sorted.indexOf(each)] as Finished)
     },
@@ -79,16 +79,11 @@ export function createReadFinishes(options: {
   })
 
   async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
-    const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
     // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it.
     const held = batch.filter(({ businesses }) => businesses.length > 1)
     if (held.length > 0)
-      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
-    const quiet = await quietAmong(
-      engine,
-      trx,
-      changing.map(({ claim }) => claim),
-    )
+      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort(byBytes))
+    const quiet = await quietAmong(engine, trx, batch)
     const erased = new Set<ReadClaim>()
     for (const { claim, finish } of batch) if (await isErasedSince(trx, claim, finish)) erased.add(claim)
     const finished = await finishAll(trx, batch, erased)
@@ -132,19 +127,25 @@ export function createReadFinishes(options: {
   }
 }
 
-/** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
+/**
+ * The subscriptions of these finishes that are quiet now. An event may have ended that since the claim, so the rows are
+ * read. Locks the rows of all finishes, in the order of all transactions: the statements that write them may each leave some
+ * out.
+ */
 async function quietAmong(
-  engine: Pick<Engine, 'isOneOf' | 'forUpdate'>,
+  engine: Pick<Engine, 'isOneOf' | 'forUpdate' | 'holdNames'>,
   trx: Connection,
-  claims: readonly ReadClaim[],
+  finishes: readonly Finish[],
 ): Promise<ReadonlySet<string>> {
-  const firstReads = claims.filter(({ subscription }) => subscription.record === null)
-  if (firstReads.length === 0) return new Set()
+  const isFirstRead = ({ claim, finish }: Finish) =>
+    claim.subscription.record === null && (finish.changes ?? []).length > 0
+  const isSeveral = engine.holdNames !== undefined && finishes.length > 1
+  if (!isSeveral && !finishes.some(isFirstRead)) return new Set()
   const rows = await sql<{ uid: string; quiet: number }>`
     select subscription_uid as uid, quiet_until_read as quiet from subscriptions
     where ${engine.isOneOf(
       'subscription_uid',
-      firstReads.map(({ id }) => id),
+      finishes.map(({ claim }) => claim.id),
     )} order by subscription_uid ${engine.forUpdate}`.execute(trx)
   return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
 }
@@ -163,7 +164,7 @@ async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadF
 function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
   const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
   if (found?.record) uids.push(found.record.business_uid)
-  return [...new Set(uids)].sort()
+  return [...new Set(uids)].sort(byBytes)
 }
 
 /**
@@ -199,8 +200,7 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
 
   async function writeAll(trx: Connection, rows: readonly ReturnType<typeof rowOf>[]) {
     if (rows.length === 0) return new Set<string>()
-    const sorted = [...rows].sort((a, b) => (a.uid < b.uid ? -1 : 1))
-    const found = await run<{ subscription_uid: string }>(engine, trx, write(sorted))
+    const found = await run<{ subscription_uid: string }>(engine, trx, write(rows))
     return new Set(found.map((row) => row.subscription_uid))
   }
 

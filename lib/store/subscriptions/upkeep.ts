@@ -23,22 +23,24 @@ export function createSubscriptionPruning(engine: Engine) {
     const cutoff = sql`<= ${tooMany[0]?.cutoff ?? -1}`
     const ended = sql`< ${engine.now()} - ${retention.deadMs}`
     return (
-      (await deleteOldest(trx, sql`${IS_DENIED} and lease_token is null`, cutoff)) +
-      (await deleteOldest(trx, sql`refresh_at is null and unread = 1`, ended))
+      (await deleteOldest(engine, trx, sql`${IS_DENIED} and lease_token is null`, cutoff)) +
+      (await deleteOldest(engine, trx, sql`refresh_at is null and unread = 1`, ended))
     )
   }
 }
 
 /** Deletes a batch of these subscriptions, those whose last request is the oldest. Returns their number. */
-async function deleteOldest(trx: Connection, which: Sql, requestedAt: Sql): Promise<number> {
+async function deleteOldest(
+  { skipLocked }: Pick<Engine, 'skipLocked'>,
+  trx: Connection,
+  which: Sql,
+  requestedAt: Sql,
+): Promise<number> {
   const rows = await sql`
     delete from subscriptions where subscription_uid in (
       select subscription_uid from subscriptions where ${which} and requested_at ${requestedAt}
-      order by requested_at limit 500
-    )
-    -- The condition is repeated for the locked row: a request may have come meanwhile.
-    and ${sql.still(which)}
-    returning subscription_uid`.execute(trx)
+      order by requested_at limit 500 ${skipLocked}
+    ) returning subscription_uid`.execute(trx)
   return rows.length
 }
 
