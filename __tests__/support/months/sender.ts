@@ -26,6 +26,7 @@ const LOOK_MS = 50
 export function createSender(options: { time: VirtualClock; app: App; random: Random; verdict: Verdict }) {
   const { time, app, random, verdict } = options
   let made = 0
+  const floodedAt: number[] = []
 
   function madeUp(): unknown {
     const number = made++
@@ -63,6 +64,7 @@ export function createSender(options: { time: VirtualClock; app: App; random: Ra
   /** Sends one flood. Resolves with the reply to each delivery. */
   function flood(): Promise<Sent[]> {
     time.lookClosely(20 * SECOND)
+    floodedAt.push(time.passed())
     return Promise.all(
       Array.from({ length: FLOOD }, async () => {
         const body = JSON.stringify(madeUp())
@@ -74,6 +76,7 @@ export function createSender(options: { time: VirtualClock; app: App; random: Ra
 
   return {
     flood,
+    floodsSince: (at: number) => floodedAt.filter((each) => each >= at).length,
 
     /** Sends a flood from time to time, whatever else goes wrong. */
     begin({ everyMs }: { everyMs: number }) {

@@ -155,7 +155,7 @@ export async function liveThrough(
     // A dozing clock hides how often the app makes calls, so the clock now steps through every timer for a while.
     time.lookClosely(CLOSELY_MS)
     await time.advance(CLOSELY_MS)
-    checkBudget({ platform, deliveries, verdict, calmFrom, until: time.passed() })
+    checkBudget({ platform, deliveries, verdict, sender: world.sender, calmFrom, until: time.passed() })
     await world.checkJournal()
   })
 }
