@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import express from 'express'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
@@ -290,6 +291,58 @@ describe('the page of the console', () => {
       await page.getByText('Read again: the answer has not changed.').waitFor()
     }
   })
+
+  for (const how of ['as it is', 'without Sec-Fetch-Site, as on plain HTTP'])
+    it(`A46 lets no other page of the browser act or read, if the app allows every origin, ${how}`, async () => {
+      const { marketplace, platform } = await createScene()
+      platform.install('business-1')
+      await platform.settled()
+      const app = express().use((req, res, next) => {
+        if (how !== 'as it is') delete req.headers['sec-fetch-site']
+        res.set('access-control-allow-origin', req.get('origin') ?? '*')
+        res.set('access-control-allow-credentials', 'true')
+        res.set('access-control-allow-headers', req.get('access-control-request-headers') ?? '*')
+        if (req.method === 'OPTIONS') res.sendStatus(204)
+        else next()
+      })
+      mountConsole(app, marketplace)
+      const base = `${await serve(app)}/ops`
+      const other = await serve((_req, res) =>
+        res.setHeader('content-type', 'text/html').end('<title>x</title>'),
+      )
+      const attack = async (call: string) => {
+        const read = (path: string, init: RequestInit = {}) =>
+          fetch(call + path, { ...init, credentials: 'include' })
+        const done: string[] = []
+        let token = ''
+        for (const path of ['/', '/call/session', '/call/history?business_uid=business-1'])
+          await read(path).then(
+            async (reply) => {
+              done.push(path)
+              if (path === '/call/session') token = ((await reply.json()) as { token: string }).token
+            },
+            () => {},
+          )
+        const headers = { 'content-type': 'application/json', 'x-console-token': token }
+        const body = JSON.stringify({ business_uid: 'business-1', typed: 'business-1', reason: 'x' })
+        await read('/call/erase', { method: 'POST', headers, body }).then(
+          () => done.push('erase'),
+          () => {},
+        )
+        return done
+      }
+      const page = await openPage(other, { userAgent: 'operator' })
+      const ignored = troubles.length
+      expect(await page.evaluate(attack, base)).toEqual([])
+      expect(await marketplace.businesses.history('business-1')).not.toEqual([])
+      // The browser reports that it shows the page none of the replies.
+      expect(troubles.splice(ignored).length).toBeGreaterThan(0)
+      // The control: its own page acts.
+      const own = await open(base, 'operator')
+      await search(own, 'business-1')
+      await press(own, 'Read again')
+      await own.getByText('Read again: the answer has not changed.').waitFor()
+    })
 
   for (const [name, options] of Object.entries(LOOKS)) {
     it(`has no violation of axe, fits and is readable on a ${name}`, async () => {
