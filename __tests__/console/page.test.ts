@@ -10,9 +10,19 @@ import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/processes/browser.js'
-import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
+import {
+  createScene,
+  newFile,
+  OTHER_ITEM,
+  OUR_ITEM,
+  deliver as post,
+  type Scene,
+  serve,
+} from '../support/scene.js'
 import { mountConsole, type RoleName } from '../support/scenes/console.js'
+import { addDeadEntries, addSubscriptions } from '../support/scenes/large-tables.js'
 import { until } from '../support/until.js'
 
 const LOOKS = {
@@ -270,6 +280,47 @@ describe('the page of the console', () => {
     await press(page, 'Replay 1000 entries')
     await page.getByText('1000 entries were replayed. 100 remain: replay again for those.').waitFor()
   }, 120_000)
+
+  it('continues a list where its first 2,000 rows end, and a filter that finds nothing among them', async () => {
+    const opened = await openStoreWithSql(newFile())
+    await addSubscriptions(opened, 2_100, OUR_ITEM)
+    await opened.sql(
+      `update subscriptions set gone = 'ended', state = null where subscription_uid = 's-0002100'`,
+    )
+    await addDeadEntries(opened, 2_100)
+    const { app, marketplace, url } = await createScene({ store: storeOption(opened.store), worker: false })
+    mountConsole(app, marketplace)
+
+    const page = await open(`${url}/ops`, 'operator')
+    await page.getByLabel('Show').selectOption('ended')
+    await page.getByText('None of these 2000 subscriptions. The next page has others.').waitFor()
+    await press(page, 'Next page')
+    await page.locator('#browsed').getByText('s-0002100').waitFor()
+    await page.getByRole('link', { name: 'Needs attention' }).click()
+    await page.getByText('200 entries', { exact: true }).first().waitFor()
+    await press(page, 'Older dead entries')
+    await page.getByText('10 entries', { exact: true }).first().waitFor()
+    await press(page, 'Show the entries')
+    await page.locator('.entries > ul > li').nth(9).waitFor()
+    await press(page, 'Replay the group…')
+    await page.getByText('Passes 10 entries of purchasable_subscription/update').waitFor()
+    await press(page, 'Cancel')
+    await press(page, 'Newest entries')
+    await page.getByText('200 entries', { exact: true }).first().waitFor()
+  })
+
+  it('shows support the class of an error, and by which id an operator finds its text', async () => {
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const [entry] = await stage.marketplace.journal.list({ status: 'dead' })
+    const page = await open(stage.url, 'support', '#/attention')
+    await page.getByText(`Error An operator finds the text of the error by the id ${entry?.id}.`).waitFor()
+    expect(await page.content()).not.toContain('ledger')
+    await press(page, 'Show the entries')
+    await press(page, 'Open')
+    await page.getByText('Shape (only operators see values)').waitFor()
+    expect(await page.content()).not.toContain('ledger')
+  })
 
   it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
     const { url, platform } = await createStage()

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { MAX_EXAMINED } from '../../lib/console/server/scans.js'
 import type { Store } from '../../lib/store/port/store.js'
+import { onCleanUp } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { storeOption, wrapStore } from '../support/engines/store-option.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
@@ -166,6 +167,7 @@ async function stage(address: string) {
       held = new Promise((resolve) => {
         release = resolve
       })
+      onCleanUp(release)
       most = running
       return { release, mostAtOnce: () => most }
     },
