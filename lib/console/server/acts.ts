@@ -59,10 +59,10 @@ export function createActs(options: {
           'reason_missing',
           'Give a reason: the journal records why several entries are replayed.',
         )
-      const { ids, which } = await replays.selected(selection)
-      const about = entryId === undefined ? `${ids.length} entries ${which}` : undefined
+      const selected = await replays.selected(selection)
+      const about = entryId === undefined ? `${selected.ids.length} entries ${selected.which}` : undefined
       await record(person, 'replay', entryId === undefined ? {} : { entryId }, about, reason)
-      return replays.replay(selection)
+      return replays.replay(selected)
     },
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {

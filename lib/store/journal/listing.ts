@@ -36,7 +36,8 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
 
   /**
    * Newest first, merged from one range of an index for each status and kind. The index alone gives the ranges, so only a
-   * window of the table is read: up to 15 times fewer rows.
+   * window of the table is read: up to 15 times fewer rows. SQLite keeps the order of a `cross join`. Otherwise, after
+   * ANALYZE, it reads the whole table for each window: 80 ms at 200,000 entries.
    */
   function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
     const { status, kind, name, since, until } = filter
@@ -59,8 +60,8 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
       return sql<Seen>`
         select ${COLUMNS}, ${engine.now()} as now from (
           select * from (${sql.join(ranges, ' union all ')}) as ranges order by seq desc limit ${window}
-        ) as newest join journal
-          on journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
+        ) as newest cross join journal
+        where journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
         order by journal.seq desc`
     })
   }

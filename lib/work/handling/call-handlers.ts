@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
-import { thrownText } from '../../base/errors.js'
+import { classOf, thrownText } from '../../base/errors.js'
 import { orAborted } from '../../base/waiting.js'
 import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
@@ -154,15 +154,6 @@ export function createHandlerCalls(options: {
 }
 
 const MAX_ERROR_LENGTH = 500
-
-/** The name of the class of a thrown value, for a warning that is emitted once for each. */
-function classOf(reason: unknown): string {
-  try {
-    return reason instanceof Error ? String(reason.constructor.name).slice(0, 100) : typeof reason
-  } catch {
-    return 'unknown'
-  }
-}
 
 /** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
 function deepFreeze<T>(value: T): T {
