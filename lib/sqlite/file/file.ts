@@ -18,6 +18,7 @@ import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
 import { holdFile } from './lock.js'
 import { realDatabasePath } from './path.js'
 import { type Place, rememberPlace, shareDescriptor } from './place.js'
+import { makePrivateFile } from './private-file.js'
 import { createSqliteThread, NoThread } from './thread.js'
 import { openWal, type Wal } from './wal.js'
 
@@ -98,6 +99,7 @@ export async function openSqliteFile(options: {
         throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
       })
       cleanup.push(() => hold.release())
+      makePrivateFile(path)
     }
     let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
     cleanup.push(() => connection.close())
