@@ -92,7 +92,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, write, lanes, journal, offsetOf, announce })
+  const erase = createErasing({ engine, read, write, lanes, journal, offsetOf, announce })
 
   return {
     ...calls,
