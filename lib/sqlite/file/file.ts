@@ -99,7 +99,6 @@ export async function openSqliteFile(options: {
         throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
       })
       cleanup.push(() => hold.release())
-      makePrivateFile(path)
     }
     let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
     cleanup.push(() => connection.close())
@@ -209,6 +208,7 @@ export async function openSqliteFile(options: {
  * the `-wal` file. It uses `exec` only, so that the connection closes at once when a later step fails.
  */
 export function connect(library: SqliteLibrary, path: string): SqliteConnection {
+  if (path !== ':memory:') makePrivateFile(path)
   const opened = library.open(path)
   try {
     if (path !== ':memory:') {
