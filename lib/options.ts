@@ -110,13 +110,15 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     | undefined
   /** Largest body of a delivery, counted after decoding. Default 64 KiB. */
   bodyLimitBytes?: number | undefined
-  /** Retention of finished entries: 7 d for events, 90 d for changes. Dead entries are kept for 30 d. */
+  /** Retention of finished entries: 7 d for events, 90 d for changes, 1,095 d for actions. Dead entries are kept for 30 d. */
   retention?:
     | {
-        /** Events and actions. Default 7 d. */
+        /** Events and unrecognised deliveries. Default 7 d. */
         eventsMs?: number | undefined
         /** Changes, which the history of a business is made of. Default 90 d. */
         changesMs?: number | undefined
+        /** Actions of people: exports, replays, erasures and others. No erasure ends it. Default 1,095 d. */
+        actionsMs?: number | undefined
       }
     | undefined
   /** A further check of a delivery with a right secret. Anything but true refuses it with 403. */
@@ -212,6 +214,7 @@ const OPTIONS = z.strictObject({
   retention: group({
     eventsMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
     changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
+    actionsMs: duration(1_095 * DAY, MINUTE, 3_650 * DAY),
   }),
   verifyDelivery: fn.optional(),
   events: z

@@ -143,6 +143,17 @@ describe('a file of options', () => {
     expect(existsSync(join(cwd, 'from-file.db'))).toBe(true)
   })
 
+  it('may have console as its logger: the result stands alone on stdout', async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'options.mjs')
+    writeFileSync(file, `export default { ...${JSON.stringify(OPTIONS)}, logger: console }`)
+    await runCli(['migrate', '--config', file], { cwd })
+    const { code, stdout, stderr } = await runCli(['export', 'b1', '--config', file, '--json'], { cwd })
+    expect(code).toBe(0)
+    expect(jsonLines(stdout)).toMatchObject([{ business_uid: 'b1' }])
+    expect(stderr).toMatch(/area: 'audit'.*action: 'export'/s)
+  })
+
   it('may be the TypeScript of the quickstart, where Node runs TypeScript', async () => {
     const cwd = temporaryFolder()
     const [options] = snippetsOf('docs/quickstart.md', ['ts']).filter(({ file }) => file === 'options.ts')

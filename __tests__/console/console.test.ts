@@ -202,8 +202,10 @@ describe('consoleRouter', () => {
         const recorded = actions.find(({ payload }) => JSON.stringify(payload).includes('ticket 812'))
         expect(recorded?.payload).toMatchObject({ actor: 'otto@example.com (operator)' })
         const about = JSON.stringify(recorded)
-        expect(about).toContain(name === 'replay' ? entryId : 'business-1')
-        expect(recorded?.name).toBe(name === 'erase' ? 'erase requested' : name)
+        const expected = name === 'replay' ? entryId : name === 'erase' ? body.auditUid : 'business-1'
+        expect(about).toContain(expected)
+        expect(recorded?.name).toBe(name)
+        expect(recorded?.subscription_uid).toBe(name === 'track' ? 'subscription-1' : null)
       })
     }
 

@@ -88,7 +88,7 @@ describe('the page of the console', () => {
       .fill(JSON.stringify({ data: { subscription_uid: uid } }))
     await press(page, 'Track')
     await headline(page, 'May use the app')
-    await page.getByText('track by sue@example.com (support)').waitFor()
+    await page.getByText(`track by sue@example.com (support) (${uid})`).waitFor()
   })
 
   it('shows the timeline, and an entry without its values', async () => {

@@ -112,7 +112,7 @@ describe('G240 two transactions that lock the same rows', () => {
       update handlers set seen_at = 0`)
     await expectNoDeadlock(address, `select from subscriptions where subscription_uid = 'm'`, [
       () => other.accept(uids.map((uid) => eventOf(uid))),
-      () => store.prune({ eventsMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }),
+      () => store.prune({ eventsMs: 7 * DAY, changesMs: 90 * DAY, actionsMs: 90 * DAY, deadMs: 30 * DAY }),
     ])
   })
 })

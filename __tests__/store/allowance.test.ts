@@ -15,7 +15,12 @@ const ROOMY: Allowance = {
   unrecognised: { rows: 1_000, bytes: 1_000_000 },
   subscriptions: 1_000,
 }
-const RETENTION = { eventsMs: 7 * 24 * HOUR, changesMs: 7 * 24 * HOUR, deadMs: 7 * 24 * HOUR }
+const RETENTION = {
+  eventsMs: 7 * 24 * HOUR,
+  changesMs: 7 * 24 * HOUR,
+  actionsMs: 7 * 24 * HOUR,
+  deadMs: 7 * 24 * HOUR,
+}
 
 describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
   const engine = useEngine(name)

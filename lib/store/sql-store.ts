@@ -107,7 +107,7 @@ export function createSqlStore(
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, write, lanes, journal, offsetOf, notify, announce })
+  const erase = createErasing({ engine, read, write, lanes, journal, offsetOf, notify, announce })
 
   return {
     ...calls,

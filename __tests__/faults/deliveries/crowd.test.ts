@@ -65,7 +65,11 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
             }),
         ],
         ['readOthers', () => store.readOthers(claim, { which: 'failing', pauseMs: 0, limit: 20 }), 2_100],
-        ['prune', () => store.prune({ eventsMs: HOUR, changesMs: HOUR, deadMs: HOUR }), 100_500],
+        [
+          'prune',
+          () => store.prune({ eventsMs: HOUR, changesMs: HOUR, actionsMs: HOUR, deadMs: HOUR }),
+          100_500,
+        ],
         ['counts', () => store.counts(HOUR), 7 * COUNTED_UP_TO],
       ]
       const asked: [name: string, most: number, query: Query][] = []

@@ -186,7 +186,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
 const ODD = { kind: 'unrecognised', name: '', refresh: null } as const
 
 async function pruneAll(store: Store) {
-  const retention = { eventsMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
+  const retention = { eventsMs: 7 * DAY, changesMs: 90 * DAY, actionsMs: HOUR, deadMs: 30 * DAY }
   while ((await store.prune(retention)).rows > 0);
 }
 

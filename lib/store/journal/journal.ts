@@ -72,11 +72,14 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */
-    async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
+    async insertAction(
+      trx: Connection,
+      { id, name, businessUid, subscriptionUid = null, payload }: NewAction,
+    ) {
       await sql`
         insert into journal
-          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${engine.now()}, ${engine.now()})
+          (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at)
+        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${subscriptionUid}, ${payload}, 'done', 0, ${engine.now()}, ${engine.now()})
         on conflict (id) do nothing`.execute(trx)
     },
 

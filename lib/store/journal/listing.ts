@@ -7,6 +7,7 @@ import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Sql, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
+import { auditUid } from './audit.js'
 
 /** The entries that one statement reads: on SQLite 500 take 1 ms, and 10 times as long if their pages are not in its cache. */
 const WINDOW = 500
@@ -66,19 +67,27 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
     })
   }
 
-  /** The entries of one subscription or business, newest first. */
+  /** The entries of one subscription or business, newest first. Those of a business include the audit of its erasures. */
   function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
-    const owner =
-      filter.subscriptionUid === undefined
-        ? sql`business_uid = ${filter.businessUid}`
-        : sql`subscription_uid = ${filter.subscriptionUid}`
-    return walk(
-      { filter, limit, before, window: WINDOW, disorderMs: 0 },
-      ({ received_at: at, seq }) => sql<Seen>`
-        select ${COLUMNS}, ${engine.now()} as now from journal
-        where ${owner} and (received_at, seq) < (${at}, ${seq})
-        order by received_at desc, seq desc limit ${WINDOW}`,
-    )
+    const { subscriptionUid, businessUid = '' } = filter
+    const owners =
+      subscriptionUid === undefined
+        ? [
+            sql`business_uid = ${businessUid}`,
+            sql`business_uid = ${auditUid(businessUid)} and kind = 'action'`,
+          ]
+        : [sql`subscription_uid = ${subscriptionUid}`]
+    return walk({ filter, limit, before, window: WINDOW, disorderMs: 0 }, ({ received_at: at, seq }) => {
+      const ranges = owners.map(
+        (owner, i) => sql`select * from (
+            select ${COLUMNS} from journal where ${owner} and (received_at, seq) < (${at}, ${seq})
+            order by received_at desc, seq desc limit ${WINDOW}
+          ) as ${sql.ref(`range_${i}`)}`,
+      )
+      return sql<Seen>`
+          select newest.*, ${engine.now()} as now from (${sql.join(ranges, ' union all ')}) as newest
+          order by received_at desc, seq desc limit ${WINDOW}`
+    })
   }
 
   /**
@@ -157,7 +166,9 @@ function fits(row: Seen, { status, kind, name, businessUid, since, until }: Entr
   if (status !== undefined && !(status === 'retrying' ? isRetried : row.status === status)) return false
   if (kind !== undefined && row.kind !== kind) return false
   if (name !== undefined && row.name !== name) return false
-  if (businessUid !== undefined && row.business_uid !== businessUid) return false
+  const { business_uid } = row
+  if (businessUid !== undefined && business_uid !== businessUid && business_uid !== auditUid(businessUid))
+    return false
   const at = row.received_at + offset
   return (since === undefined || at >= since) && (until === undefined || at < until)
 }

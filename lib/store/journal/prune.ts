@@ -136,13 +136,15 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     return rows.length
   }
 
-  return async function prune(trx: Connection, { eventsMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+  return async function prune(trx: Connection, retention: Retention): Promise<Pruned> {
+    const { eventsMs, changesMs, actionsMs, deadMs } = retention
+    const handled = { event: eventsMs, unrecognised: eventsMs, change: changesMs, action: actionsMs }
     for (const kind of ENTRY_KINDS) {
-      const handledMs = kind === 'change' ? changesMs : eventsMs
+      const handledMs = handled[kind]
       const ended = await endPending(trx, kind, handledMs)
       if (ended.rows > 0) return ended
       if (kind !== 'change') {
-        const unhandled = await endUnhandled(trx, kind, eventsMs)
+        const unhandled = await endUnhandled(trx, kind, handledMs)
         if (unhandled.rows > 0) return unhandled
       }
       const rows =

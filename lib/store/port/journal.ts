@@ -183,7 +183,7 @@ export interface JournalEntry {
  * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival, or since it was last
  * replayed or tried; of a subscription, from its last request.
  */
-export type Retention = Record<'eventsMs' | 'changesMs' | 'deadMs', number>
+export type Retention = Record<'eventsMs' | 'changesMs' | 'actionsMs' | 'deadMs', number>
 
 /** What one batch of `prune` did. */
 export interface Pruned {

@@ -124,8 +124,10 @@ function tables(engine: Dialect): Sql[] {
     // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For a read that finds another business: whether that business was erased during the read.
-    sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
+    // For the audit of a business that was erased, which nobody else's rows make long; and for a read that finds another
+    // business: whether that business was erased during the read.
+    sql`create index journal_actions on journal (business_uid, received_at, seq)
+      where kind = 'action' and business_uid is not null`,
     // For the allowance of what anybody can make up: only such entries are in it.
     sql`create index journal_unread on journal (kind, status, seq) where unread = 1`,
     // For health: whether events announce the changes.

@@ -1,5 +1,6 @@
 import { createBatches } from '../../base/batches.js'
 import { REFUSALS } from '../../base/errors.js'
+import { auditUid } from '../journal/audit.js'
 import type { WrittenChange } from '../journal/journal.js'
 import type { Lanes } from '../lanes/lanes.js'
 import {
@@ -155,7 +156,7 @@ async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadF
   const businessUid = found?.record?.business_uid
   if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
   const rows = await sql`
-    select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
+    select 1 from journal where business_uid = ${auditUid(businessUid)} and kind = 'action' and name = 'erase'
       and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
   return rows.length > 0
 }
