@@ -210,15 +210,17 @@ function pickLanes(
     keys: due.flatMap((lane) => (lane.urgency === urgency ? lane.key : [])).reverse(),
   }))
   const picked = new Map<string, LaneUrgency>()
+  const taken: LaneUrgency[] = []
   while (picked.size < limit) {
     const classes = left.filter(({ keys }) => keys.length > 0)
     const urgency = choose(
       classes.map((each) => each.urgency),
-      [...picked.values()],
+      taken,
     )
     const key = classes.find((each) => each.urgency === urgency)?.keys.pop()
     if (key === undefined || urgency === undefined) break
     picked.set(key, urgency)
+    taken.push(urgency)
   }
   return picked
 }

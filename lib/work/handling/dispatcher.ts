@@ -77,6 +77,7 @@ export function createDispatcher(
     giveBack: (lane, { signal }) => resultsOf(lane, signal).complete(),
     claim,
     hasSeat: classes.hasSeat,
+    classOf: ({ urgency }) => urgency,
   })
 
   async function claim(free: number, others: readonly LaneClaim[]) {
@@ -86,7 +87,8 @@ export function createDispatcher(
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = loop.items().map(({ id }) => id)
-    const { choose, isHeldBack } = classes.chooser(others, others.length + free)
+    const seats = others.length + free
+    const { choose, isHeldBack } = classes.chooser(others, seats, Math.max(0, seats - concurrency))
     const items = await store.claimLanes({
       ...{ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys },
       choose,

@@ -22,32 +22,49 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
   /** The classes in the order of their last lease, the longest ago first. */
   let byLastLease = [...classes]
 
-  function hasSeat(urgency: Class, others: readonly Item[], seats: number, taken: readonly Class[] = []) {
+  /** How many of these items are of what was never read, and how many may take long. */
+  function heldBy(items: readonly Item[]) {
+    const held = { unread: 0, long: 0 }
+    for (const item of items) {
+      if (item.urgency === unread) held.unread++
+      if (item.urgency === long || mayTakeLong(item)) held.long++
+    }
+    return held
+  }
+
+  /** `ahead`: those of the seats that are no slots, but leases ahead of one. */
+  function hasSeat(urgency: Class, held: ReturnType<typeof heldBy>, seats: number, ahead = 0) {
     if (urgency === first) return true
-    const count = (of: Class | undefined) =>
-      others.filter((item) => item.urgency === of).length + taken.filter((each) => each === of).length
-    if (urgency === unread && count(unread) >= Math.max(1, Math.floor(seats / 2))) return false
-    const busyForLong = others.filter((item) => item.urgency === long || mayTakeLong(item)).length
-    return busyForLong + taken.filter((each) => each === long).length < Math.max(1, seats - 1)
+    if (urgency === unread && held.unread >= Math.max(1, Math.floor((seats - ahead) / 2)) + ahead)
+      return false
+    return held.long < Math.max(1, seats - 1)
   }
 
   return {
     all: classes,
 
     /** Whether the item may have one of `seats` beside the others. */
-    hasSeat: ({ urgency }: Item, others: readonly Item[], seats: number) => hasSeat(urgency, others, seats),
+    hasSeat: ({ urgency }: Item, others: readonly Item[], seats: number) =>
+      hasSeat(urgency, heldBy(others), seats),
 
     /**
      * Chooses the class of each lease of one claim, which fills `seats` beside the others. `isHeldBack`: work is due that
-     * may have none of these seats.
+     * may have none of these seats. `ahead` of the seats are leases ahead of a slot, which what was never read may all have:
+     * they are few while items take long.
      */
-    chooser(others: readonly Item[], seats: number) {
+    chooser(others: readonly Item[], seats: number, ahead = 0) {
       const leased = new Set(others.map(({ urgency }) => urgency))
+      const heldByOthers = heldBy(others)
       const order = byLastLease
       let isHeldBack = false
       return {
         choose(due: readonly Class[], taken: readonly Class[]): Class | undefined {
-          const free = due.filter((urgency) => hasSeat(urgency, others, seats, taken))
+          const held = { ...heldByOthers }
+          for (const urgency of taken) {
+            if (urgency === unread) held.unread++
+            if (urgency === long) held.long++
+          }
+          const free = due.filter((urgency) => hasSeat(urgency, held, seats, ahead))
           isHeldBack = free.length === 0 && due.length > 0
           const isFirst = (urgency: Class) =>
             free.includes(urgency) && !leased.has(urgency) && !taken.includes(urgency)
