@@ -45,7 +45,7 @@ export function createRefresher(
     hasSeat: classes.hasSeat,
     async claim(limit, others) {
       if (outcomes.isPaused()) return { items: [], isAll: true }
-      const { choose, isHeldBack } = classes.chooser(others, others.length + limit)
+      const { choose } = classes.chooser(others, others.length + limit)
       const items = await store.claimReads({
         limit,
         leaseMs,
@@ -54,7 +54,7 @@ export function createRefresher(
         choose,
       })
       items.forEach(classes.leased)
-      return { items, isAll: items.length < limit && !isHeldBack() }
+      return { items, isAll: items.length < limit }
     },
     // A read that was leased ahead does not begin after the answer to another one has paused all reads.
     run: (claim, lease) =>
