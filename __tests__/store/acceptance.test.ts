@@ -144,7 +144,6 @@ function committer({
         throw new Error('nothing makes room here')
       },
       skipLocked: sql``,
-      isOneOf: () => sql`1 = 1`,
       async writeAll(writes) {
         const events = writes.flatMap(({ rows }) => rows as NewEvent[])
         const batch = events.map(({ payload }) => payload.length / 1_024)

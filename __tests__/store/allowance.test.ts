@@ -3,18 +3,23 @@ import { HOUR, systemClock } from '../../lib/base/clock.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Allowance } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
+import type { Query } from '../../lib/store/sql/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { claimed, eventOf, fails, shows } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { planOfPostgres, rowsOf } from '../support/engines/postgres-plan.js'
+import { planOfSqlite } from '../support/engines/sqlite-plan.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { NUMBERS, subscriptions } from '../support/scenes/many-subscriptions.js'
 import { until } from '../support/until.js'
 
 const ROOMY: Allowance = {
-  event: { rows: 1_000, bytes: 1_000_000 },
+  event: { rows: 100_000, bytes: 1_000_000 },
   unrecognised: { rows: 1_000, bytes: 1_000_000 },
-  subscriptions: 1_000,
+  subscriptions: 100_000,
 }
+const MANY = 20_000
 const RETENTION = {
   eventsMs: 7 * 24 * HOUR,
   changesMs: 7 * 24 * HOUR,
@@ -93,6 +98,37 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(await uids()).toEqual(['s2', 's3', 's4', 's5'])
   })
 
+  it.each([
+    ['A61', 'journal', { event: { rows: MANY, bytes: 1_000_000 } }],
+    ['A62', 'subscriptions', { subscriptions: MANY }],
+  ])('%s is searched for room in %s without a look at the very many that wait', async (_row, table, most) => {
+    const lab = await opened(most)
+    const { store, sql, jump } = lab
+    await sql(subscriptions('waits', `${Date.now() + HOUR}`, MANY, 1, `'platform_unreachable'`))
+    await sql(subscriptions('denied', `${Date.now() + HOUR}`, 600, 2, `'platform_record_missing'`))
+    await sql(entries('pending', MANY))
+    await sql(entries('done', 600))
+    await sql('analyze')
+    const deletions: Query[] = []
+    await until('room was made', async () => {
+      jump(HOUR)
+      const asked = await lab.queriesOf(() => store.accept([eventOf('beyond')]).catch(() => {}))
+      deletions.push(...asked.filter(({ text }) => /^\s*delete/.test(text)))
+      return deletions.length > 0
+    })
+    for (const query of deletions) {
+      expect(/from (\w+)/.exec(query.text)?.[1]).toBe(table)
+      if (name === 'SQLite') {
+        const plan = (await planOfSqlite(query)).map(({ detail }) => detail).join('\n')
+        expect(plan).toMatch(/INDEX (subscriptions_denied|journal_unread)/)
+        expect(plan).not.toMatch(/ORDER BY/)
+      } else {
+        const rows = (await planOfPostgres(lab, query)).filter((node) => node['Relation Name']).map(rowsOf)
+        expect(Math.max(...rows)).toBeLessThanOrEqual(600)
+      }
+    }
+  })
+
   it('A63 and is not recognised is only counted beyond its allowance, by name', async () => {
     const { store } = await opened({ unrecognised: { rows: 2, bytes: 1_000_000 } })
     const ids = await Promise.all([1, 2].map((i) => store.accept([unrecognised(`u${i}`)])))
@@ -130,10 +166,11 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
   async function opened(most: Partial<Allowance>, at?: string) {
     const address = at ?? (await engine.freshAddress())
     const { clock, jump } = jumpingClock()
-    const { store, sql } = await openStoreWithSql(address, { clock, most: { ...ROOMY, ...most } })
+    const lab = await openStoreWithSql(address, { clock, most: { ...ROOMY, ...most } })
+    const { store } = lab
     const uids = async () =>
       (await store.listSubscriptions({ limit: 100 })).map(({ subscriptionUid }) => subscriptionUid)
-    return { store, sql, jump, address, uids }
+    return { ...lab, jump, address, uids }
   }
 })
 
@@ -166,6 +203,12 @@ describe('a flood beyond the allowance', () => {
     await store.close()
   })
 })
+
+/** Entries of events that may be made up. */
+function entries(status: string, count: number): string {
+  return `insert into journal (id, kind, name, topic, key, payload, status, attempts, received_at, unread)
+    ${NUMBERS(count)} select '${status} ' || n, 'event', 'x', 'event:x', '${status} ' || n, '{}', '${status}', 0, 1, 1 from numbers`
+}
 
 async function fill(store: { accept(events: NewEvent[]): Promise<unknown> }, count: number) {
   for (let i = 0; i < count; i++) await store.accept([eventOf(`waiting ${i}`)])

@@ -32,15 +32,12 @@ interface Accepted {
  * for long.
  *
  * What waits is bounded too. When more waits than fits into one batch, the order is that of every queue here: first what
- * the app asked for, then what names a subscription that was read before, then the rest, the calls with the fewest rows
+ * the app asked for and what names a subscription that was read before, then the rest, the calls with the fewest rows
  * first. So somebody who makes up deliveries delays only what nobody can tell from them, and those are the ones that are
  * refused when too much waits.
  */
 export function createAcceptance(options: {
-  engine: Pick<
-    Engine,
-    'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked' | 'isOneOf'
-  >
+  engine: Pick<Engine, 'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked'>
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>

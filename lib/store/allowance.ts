@@ -2,7 +2,7 @@ import { type Clock, HOUR, SECOND } from '../base/clock.js'
 import { nextTurn } from '../base/waiting.js'
 import { ENTRY_STATUSES, type NewEvent, type TurnedAway, URGENCY } from './port/store.js'
 import type { Engine } from './sql/engine.js'
-import { sql } from './sql/sql.js'
+import { type Sql, sql } from './sql/sql.js'
 import { IS_DENIED } from './subscriptions/other-businesses.js'
 
 /** A number of rows, and the bytes of their payloads. */
@@ -44,7 +44,7 @@ export interface Allowance {
  * Between two measurements every event counts, whatever it names, so accepting one asks the database nothing.
  */
 export function createAllowance(options: {
-  engine: Pick<Engine, 'read' | 'write' | 'skipLocked' | 'isOneOf'>
+  engine: Pick<Engine, 'read' | 'write' | 'skipLocked'>
   clock: Pick<Clock, 'monotonic'>
   allowance?: Allowance
 }) {
@@ -82,14 +82,16 @@ export function createAllowance(options: {
   async function subscriptions(): Promise<number> {
     let count = 0
     for (let after: number | null = -1; after !== null; await nextTurn()) {
+      const rest: Sql = sql`from subscriptions
+        where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at > ${after}`
+      // A window ends with all rows that are due at the same time as its last one.
       const row = await engine.read((db) =>
-        // Rows that are due at the same time as the last one of a window are left out.
         sql<{ rows: number; last: number | null }>`
-          select count(*) as rows, max(refresh_at) as last from (
-            select refresh_at from subscriptions
-            where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at > ${after}
-            order by refresh_at limit ${sql.lit(WINDOW)}
-          ) as ${sql.ref('window')}`.one(db),
+          select count(*) as rows, max(refresh_at) as last ${rest} and refresh_at <= (
+            select max(refresh_at) from (
+              select refresh_at ${rest} order by refresh_at limit ${sql.lit(WINDOW)}
+            ) as ${sql.ref('window')}
+          )`.one(db),
       )
       count += row.rows
       after = row.rows < WINDOW ? null : row.last
@@ -117,17 +119,21 @@ export function createAllowance(options: {
     await measuring
   }
 
-  /** Deletes finished entries of events, the oldest first. */
+  /** Deletes finished entries of events: first those that were handled, of each status the oldest. */
   async function deleteEntries() {
-    const rows = await engine.write((trx) =>
-      sql<{ bytes: number }>`
-        delete from journal where id in (
-          select id from journal where unread = 1 and kind = 'event' and status in ('done', 'unhandled')
-          order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
-        ) returning octet_length(payload) as bytes`.execute(trx),
-    )
-    for (const { bytes } of rows) add(used.event, { rows: -1, bytes: -bytes })
-    return rows.length > 0
+    // A range of the index for each status: for both together SQLite would sort all finished entries.
+    for (const status of ['done', 'unhandled']) {
+      const rows = await engine.write((trx) =>
+        sql<{ bytes: number }>`
+          delete from journal where id in (
+            select id from journal where unread = 1 and kind = 'event' and status = ${sql.lit(status)}
+            order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
+          ) returning octet_length(payload) as bytes`.execute(trx),
+      )
+      for (const { bytes } of rows) add(used.event, { rows: -1, bytes: -bytes })
+      if (rows.length > 0) return true
+    }
+    return false
   }
 
   /** Deletes subscriptions that the platform has denied, the oldest request first. */

@@ -1,5 +1,6 @@
 import { IS_ASIDE } from '../journal/is-handled.js'
 import { isPending } from '../lanes/heads.js'
+import { IS_DENIED } from '../subscriptions/other-businesses.js'
 import type { Dialect } from './dialect.js'
 import type { Engine, MayMigrate, Migration } from './engine.js'
 import { copyFirstTables, setAsideFirstTables } from './first-tables.js'
@@ -78,6 +79,8 @@ function tables(engine: Dialect): Sql[] {
     // (requested_at<?); before an end and for health the newest are compared. Anybody with the delivery secret adds rows.
     sql`create index subscriptions_made_up on subscriptions (requested_at)
       where unread > 0 and (failure is not null or refresh_at is null)`,
+    // Of those, the ones that may be deleted: beside very many that wait for their first answer a search would read them all.
+    sql`create index subscriptions_denied on subscriptions (requested_at) where ${IS_DENIED}`,
     // For the leases of a process that died.
     sql`create index subscriptions_leased on subscriptions (refresh_at) where lease_token is not null`,
     sql`create index subscriptions_suspect on subscriptions (lapses, refresh_at) where suspect = 1`,

@@ -46,21 +46,17 @@ export function createIntake(options: {
   /** `secretIndex`: the place of the delivery secret in the list. */
   function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
-    const entries = envelopes.map((envelope) => asEntry(envelope, secret))
-    const rest = entries.filter(({ event }) => event.kind === 'unrecognised')
-    const together = rest.length > 1 ? inOneEntry(rest) : undefined
-    const events = entries.flatMap(({ event }) => (together && event.kind === 'unrecognised' ? [] : event))
-    return store.accept(together ? [...events, together] : events).then((unstored) => {
+    const entries = sharingOne(envelopes.map((envelope) => asEntry(envelope, secret)))
+    return store.accept([...new Set(entries.map(({ event }) => event))]).then((unstored) => {
       for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
         refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')
         onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
       }
-      return entries.map(({ event }) => {
-        const { id, issues } =
-          together && event.kind === 'unrecognised' ? { ...event, id: together.id } : event
-        return { id, issues: unstored.includes(id) ? [...(issues ?? []), NOT_STORED] : issues }
-      })
+      return entries.map(({ event: { id }, issues }) => ({
+        id,
+        issues: unstored.includes(id) ? [...(issues ?? []), NOT_STORED] : issues,
+      }))
     })
   }
 
@@ -77,6 +73,7 @@ export function createIntake(options: {
       return {
         envelope,
         event: { ...unrecognised(id, envelope, classified.issues), secret },
+        issues: classified.issues,
         named: undefined,
         isKnownEvent: classified.isKnownEvent,
       }
@@ -85,6 +82,7 @@ export function createIntake(options: {
     return {
       envelope,
       event: { ...recognised(id, envelope, classified), secret },
+      issues: null,
       named: isNotice ? subject.purchasable_uid : undefined,
       isKnownEvent: true,
     }
@@ -124,12 +122,15 @@ export function createIntake(options: {
   }
 }
 
-/** The entry of several envelopes that are not recognised: its payload is an array of them. */
-function inOneEntry(entries: readonly Entry[]): NewEvent {
-  const [{ event }] = entries as [Entry]
-  const payload = textOf(entries.map(({ envelope }) => envelope.value)) ?? TOO_DEEP
-  const issues = [...new Set(entries.flatMap((entry) => entry.event.issues ?? []))]
-  return { ...event, payload, issues: issues.slice(0, MAX_ISSUES) }
+/** Gives several envelopes that are not recognised one event of the store, whose payload is an array of them. */
+function sharingOne(entries: Entry[]): Entry[] {
+  const rest = entries.filter(({ event }) => event.kind === 'unrecognised')
+  const [first] = rest
+  if (first === undefined || rest.length === 1) return entries
+  const payload = textOf(rest.map(({ envelope }) => envelope.value)) ?? TOO_DEEP
+  const issues = [...new Set(rest.flatMap((entry) => entry.issues ?? []))].slice(0, MAX_ISSUES)
+  const event = { ...first.event, payload, issues }
+  return entries.map((entry) => (entry.event.kind === 'unrecognised' ? { ...entry, event } : entry))
 }
 
 /** The payload in place of a value that cannot be written as JSON. */
@@ -140,7 +141,10 @@ const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
 
 interface Entry {
   envelope: Envelope
+  /** Several envelopes may share one. */
   event: NewEvent
+  /** Why this envelope was not recognised; null when it was. */
+  issues: readonly string[] | null
   /** The item of a notice, null if it names none; undefined if the event is not a notice. */
   named: string | null | undefined
   isKnownEvent: boolean
