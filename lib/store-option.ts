@@ -68,7 +68,8 @@ export function postgresStore(given: PostgresPool | PostgresStoreOptions): Postg
  */
 export const CREATE_STORE = Symbol.for('marketplace-webhooks: create the store')
 
-type CreateStore = (onPostgres: (settings: ReturnType<typeof settingsOf>) => Store) => Store
+type CreateStore = <Made>(onPostgres: (settings: PostgresSettings) => Made) => Made
+type PostgresSettings = ReturnType<typeof settingsOf>
 
 /** The faults of the option `store`. They never repeat an address, which may contain a password. */
 export function storeFaults(option: unknown): string[] {
@@ -86,17 +87,30 @@ export function sqlitePath(address: string): string | undefined {
 
 /** The store for a valid option. It is not opened yet. */
 export function storeFor(option: string | PostgresStore, clock: Clock, warn?: Warn): Store {
-  if (typeof option === 'string') {
-    const path = sqlitePath(option)
-    if (path !== undefined)
-      return storeOn(clock, async () => {
-        const { createSqliteEngine } = await import('./sqlite/engine.js')
-        return createSqliteEngine({ path, clock, warn })
-      })
-  }
+  return madeFor(option, clock, warn, (load) => storeOn(clock, load))
+}
+
+/** The engine of the store for a valid option. It is not opened yet. */
+export function engineFor(option: string | PostgresStore, clock: Clock): Promise<Engine> {
+  return madeFor(option, clock, undefined, (load) => load())
+}
+
+/** What `make` makes of the engine for the option, whose code `load` loads. */
+function madeFor<Made>(
+  option: string | PostgresStore,
+  clock: Clock,
+  warn: Warn | undefined,
+  make: (load: () => Promise<Engine>) => Made,
+): Made {
+  const path = typeof option === 'string' ? sqlitePath(option) : undefined
+  if (path !== undefined)
+    return make(async () => {
+      const { createSqliteEngine } = await import('./sqlite/engine.js')
+      return createSqliteEngine({ path, clock, warn })
+    })
   const store = typeof option === 'string' ? postgresStore({ connectionString: option }) : option
   return (store as PostgresStore & { [CREATE_STORE]: CreateStore })[CREATE_STORE]((settings) =>
-    storeOn(clock, async () => {
+    make(async () => {
       const { createPostgresEngine } = await import('./postgres/engine.js')
       return createPostgresEngine({ ...settings, clock, warn })
     }),

@@ -27,6 +27,7 @@ describe('the command line and secrets', () => {
       ['import', file('customers.csv')],
       ['import', file('customers.csv'), '--dry-run'],
       ['import', file('customers.csv'), '--no-wait'],
+      ['subscriptions', 'list'],
       ['journal', 'list'],
       ['journal', 'show', id],
       ['journal', 'replay', id],
@@ -42,6 +43,15 @@ describe('the command line and secrets', () => {
       ['migrate', '--print-grants', 'somebody'],
       ['backup', file('copy.db')],
       ['restore', file('copy.db')],
+      ['copy', env.MARKETPLACE_STORE as string, `sqlite:${file('moved.db')}`],
+      [
+        'copy',
+        `sqlite:${file('copy.db')}`,
+        `${env.MARKETPLACE_STORE}?password=canary-in-query`,
+        '--to-schema',
+        'b c',
+      ],
+      ['copy', 'postgres:canary-odd', 'mysql://u:canary-pw@host/app'],
       ['export', 'b1'],
       ['erase', 'b1', '--yes', 'b1'],
     ]
@@ -60,7 +70,7 @@ describe('the command line and secrets', () => {
       const args = at % 2 === 0 ? command : [...command, '--json']
       const { code, stdout, stderr } = await runCliHere(args, { env })
       expect({ args, code }).not.toEqual({ args, code: 70 })
-      expect(`${args}: ${stdout}${stderr}`.replaceAll('canary.invalid', '')).not.toMatch(CANARY)
+      expect(`${args[0]}: ${stdout}${stderr}`.replaceAll('canary.invalid', '')).not.toMatch(CANARY)
     }
     expect(debugged.filter((line) => CANARY.test(line.replaceAll('canary.invalid', '')))).toEqual([])
     const { code, stderr } = await runCli(['refresh', 'b1', '--wait', '1'], {

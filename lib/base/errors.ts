@@ -52,6 +52,7 @@ export const ERROR_CODES = {
   delivery_turned_away: { status: 503, retryable: true },
   backup_failed: { status: 500, retryable: true },
   restore_failed: { status: 500, retryable: true },
+  copy_failed: { status: 500, retryable: true },
   // Handlers
   handler_timeout: { status: 500, retryable: true },
   lease_lapsed: { status: 500, retryable: true },

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from 'commander'
 import { addBackup } from './commands/backup.js'
+import { addCopy } from './commands/copy.js'
 import { addErase } from './commands/erase.js'
 import { addExplain } from './commands/explain.js'
 import { addExport } from './commands/export.js'
@@ -10,6 +11,7 @@ import { addRegister } from './commands/register.js'
 import { addRestore } from './commands/restore.js'
 import { addSecret } from './commands/secret.js'
 import { addSimulate } from './commands/simulate.js'
+import { addSubscriptions } from './commands/subscriptions.js'
 import { addTrack } from './commands/track.js'
 import { addDev } from './dev/dev.js'
 import { addDoctor } from './doctor/doctor.js'
@@ -49,8 +51,8 @@ export function createProgram(version: string, act: Act): Command {
     .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
   const adders = [
     ...[addDev, addSimulate, addSecret, addRegister, addDoctor],
-    ...[addExplain, addHistory, addRefresh, addTrack, addImport, addJournal],
-    ...[addMigrate, addBackup, addRestore, addExport, addErase],
+    ...[addExplain, addHistory, addRefresh, addTrack, addImport, addSubscriptions, addJournal],
+    ...[addMigrate, addBackup, addRestore, addCopy, addExport, addErase],
   ]
   for (const add of adders) add(program, act)
   return program

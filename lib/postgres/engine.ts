@@ -1,5 +1,5 @@
 import { fullJitter } from '../base/backoff.js'
-import { type Clock, SECOND } from '../base/clock.js'
+import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { sleep } from '../base/waiting.js'
 import type { Warn } from '../base/warnings.js'
@@ -78,9 +78,19 @@ export function createPostgresEngine(options: {
         from unnest(${keys}::text[]) as name`.execute(trx)
     },
 
-    async open() {
+    async mayWait(trx) {
+      await sql`select set_config('idle_in_transaction_session_timeout', ${String(10 * MINUTE)}, true)`.execute(
+        trx,
+      )
+    },
+
+    async open({ alone = false } = {}) {
       hasOpened = false
-      role = await checkServer(engine, warn).catch((error) => {
+      const opened = async () => {
+        role = await checkServer(engine, warn)
+        if (alone && (await engine.read(listener.isHeardByOthers))) throw inUse(schema)
+      }
+      await opened().catch((error) => {
         throw asOpenError(error)
       })
     },
@@ -114,6 +124,13 @@ export function createPostgresEngine(options: {
     isDataError,
   }
   return engine
+}
+
+function inUse(schema: string): MarketplaceError {
+  return new MarketplaceError(
+    'store_in_use',
+    `Cannot use the schema ${schema} of the PostgreSQL database: a process of an app uses it. Stop every process of the app first`,
+  )
 }
 
 function withoutStatements(cause: unknown): MarketplaceError {

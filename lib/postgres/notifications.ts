@@ -33,6 +33,9 @@ export function createNotifications(options: {
   warn?: Warn | undefined
 }) {
   const { connections, channel, clock, warn = warnProcess } = options
+  // The server shows the last query of each connection, by which those that listen are found: `isHeardByOthers`.
+  const listenTo = `listen ${quoted(channel)}`
+  const heartbeat = `select 1 from pg_listening_channels() as c where c = '${channel}'`
   const self = randomUUID()
   const sender = createHintSender({ connections, channel, self, clock })
   let onHint: (hint: Hint) => void = () => {}
@@ -53,7 +56,7 @@ export function createNotifications(options: {
         if (to === channel) receive(payload)
       })
       connection.onLost(() => reconnect(connection))
-      await connection.query(`listen ${quoted(channel)}`)
+      await connection.query(listenTo)
       const isReceived = await echoes()
       if (state !== 'on') return
       if (!isReceived) return echoLost(connection)
@@ -77,9 +80,7 @@ export function createNotifications(options: {
   function beat(connection: PostgresConnection) {
     timer = clock.setTimeout(async () => {
       try {
-        const rows = await connection.query('select 1 from pg_listening_channels() as c where c = $1', [
-          channel,
-        ])
+        const rows = await connection.query(heartbeat)
         if (rows.length === 0) throw new Error('the connection does not listen any more')
         if (connection === listening) beat(connection)
       } catch {
@@ -120,6 +121,19 @@ export function createNotifications(options: {
       onHint = listener
       state = 'on'
       listen()
+    },
+
+    /**
+     * Whether another connection to the channel listens, as one of each process does. It is not seen behind a pooler that
+     * does not pass messages on, and if it belongs to another role.
+     */
+    async isHeardByOthers(db: Connection): Promise<boolean> {
+      const rows = await sql`
+        select 1 as one from pg_catalog.pg_stat_activity
+        where datname = current_database() and pid <> pg_backend_pid() and query in (${listenTo}, ${heartbeat}) limit 1`.execute(
+        db,
+      )
+      return rows.length > 0
     },
 
     announce(hint: Hint) {

@@ -136,7 +136,7 @@ export function createSqliteEngine(options: {
     isLocal: true,
     clock,
 
-    async open() {
+    async open({ alone = false } = {}) {
       // An earlier opening may have failed after this point.
       await release()
       failedSync = undefined
@@ -145,6 +145,7 @@ export function createSqliteEngine(options: {
         file = await openSqliteFile({
           path,
           driver,
+          alone,
           clock,
           mutex,
           commits: () => commits,

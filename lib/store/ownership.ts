@@ -6,6 +6,9 @@ import type { Engine } from './sql/engine.js'
 import type { StoreOwnerTable } from './sql/schema.js'
 import { type Connection, type Sql, sql } from './sql/sql.js'
 
+/** Stands in the place of the owner while a copy into the store has not ended, in front of the id of the copy. */
+export const UNFINISHED_COPY = 'unfinished copy '
+
 /**
  * Keeps a second app off a store: it would read the subscriptions of the first with the wrong token.
  *
@@ -14,6 +17,7 @@ import { type Connection, type Sql, sql } from './sql/sql.js'
  * | no app, or this one | takes it |
  * | another app, whose reads have all failed | takes it: a wrong configuration was corrected |
  * | another app | rejects, unless the owner adopts the store |
+ * | nobody, because a copy into it has not ended | rejects |
  *
  * Every call of the store first checks once a second, outside of its transaction, that the store still belongs to this
  * app. So an app whose store was taken over may write for a second more, and end the
@@ -71,7 +75,7 @@ export function createOwnership(
         throw refused(given)
     },
 
-    /** Rejects `store_of_another_app`. */
+    /** Rejects `store_of_another_app`, and `store_unavailable` while a copy into the store has not ended. */
     async take(given: StoreOwner) {
       const { fingerprint, adopt } = given
       await engine.write(async (trx) => {
@@ -81,6 +85,7 @@ export function createOwnership(
         const [row] = await ownerRow(engine.forUpdate).execute(trx)
         hasRead = row?.has_read === 1
         if (row?.fingerprint === fingerprint) return
+        if (row?.fingerprint?.startsWith(UNFINISHED_COPY)) throw unfinishedCopy()
         const isTaken = row?.fingerprint && !(await hasOnlyFailed(trx))
         if (isTaken && !adopt) throw refused(given)
         await sql`update store_owner set fingerprint = ${fingerprint} where id = 1`.execute(trx)
@@ -120,6 +125,14 @@ function refused({ label }: StoreOwner): MarketplaceError {
     `Cannot use the store: it holds the subscriptions of another app, not those of ${label}. Give each app a file, a ` +
       'database or a schema of its own. If app.clientId or platform.baseUrl was changed on purpose, start once with ' +
       'the option adoptStore: true',
+  )
+}
+
+function unfinishedCopy(): MarketplaceError {
+  return new MarketplaceError(
+    'store_unavailable',
+    'Cannot use the store: a copy into it has not ended, and it contains nothing yet. If the copy is not running any more, ' +
+      'repeat the same `marketplace-webhooks copy`. To begin without the copied data, use another empty database',
   )
 }
 

@@ -72,7 +72,7 @@ describe('K29 an opening that takes long', () => {
   it('makes the calls wait until the store is open', async () => {
     const { opened: mayOpen, open: release } = gate()
     const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
-    const store = createSqlStore({ ...engine, open: () => mayOpen.then(engine.open) })
+    const store = createSqlStore({ ...engine, open: () => mayOpen.then(() => engine.open()) })
     const opened = store.open()
     const asked = store.subscriptionsOf('b1')
     release()

@@ -85,7 +85,7 @@ export function createListeningServer() {
             sent.push(messages)
             for (const message of messages) server.notify(message)
           } else if (text.includes('pg_listening_channels')) {
-            if (values[0] !== CHANNEL) throw new Error('another channel')
+            if (!text.endsWith(` = '${CHANNEL}'`)) throw new Error('another channel')
             await server.heartbeat
             return server.isDeaf ? [] : [{}]
           }

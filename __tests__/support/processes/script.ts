@@ -11,7 +11,7 @@ export interface Script extends Pick<RunningProcess, 'prints' | 'isAlive' | 'sig
 }
 
 /**
- * Runs a script as a process of its own. The script has `createMarketplace`, `createDebug`, `otel`, `settings` (the
+ * Runs a script as a process of its own. The script has `createMarketplace`, `copyStore`, `createDebug`, `otel`, `settings` (the
  * options for this address) and `print`, and may use top-level `await`.
  */
 export function runScript(
@@ -29,7 +29,7 @@ export function runScript(
   }
   const lib = join(__dirname, '..', '..', '..', 'lib', 'index.ts')
   const source = `
-    const { createMarketplace, postgresStore } = require(${JSON.stringify(lib)})
+    const { copyStore, createMarketplace, postgresStore } = require(${JSON.stringify(lib)})
     const createDebug = require('debug')
     const otel = require('@opentelemetry/api')
     const settings = ${JSON.stringify(settings)}

@@ -54,9 +54,14 @@ export function secretsOf(options: MarketplaceOptions): (string | undefined)[] {
     deliverySecrets?: unknown
     store?: unknown
   }
-  const password = typeof store === 'string' && URL.canParse(store) ? new URL(store).password : ''
-  const all = [app?.clientSecret, ...[deliverySecrets].flat(), password, decoded(password)]
+  const all = [app?.clientSecret, ...[deliverySecrets].flat(), ...passwordsOf(store)]
   return all.filter((each) => typeof each === 'string')
+}
+
+/** The password in the address of a store, as it stands there and as it is. */
+export function passwordsOf(store: unknown): string[] {
+  const password = typeof store === 'string' && URL.canParse(store) ? new URL(store).password : ''
+  return [password, decoded(password)]
 }
 
 function decoded(text: string): string {

@@ -58,6 +58,8 @@ function forgetIndex(file: number) {
 export async function openSqliteFile(options: {
   path: string
   driver: SqliteDriverName | undefined
+  /** Whether no other process may use the file meanwhile. */
+  alone: boolean
   clock: Clock
   mutex: Mutex
   commits(): number
@@ -66,7 +68,7 @@ export async function openSqliteFile(options: {
   /** Called when damage is found after the opening. */
   onDamage(error: unknown): void
 }): Promise<OpenFile> {
-  const { clock, mutex, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
+  const { alone, clock, mutex, commits, onPlaceUnknown, onSyncFailure, onDamage } = options
   const library = await findSqlite(options.driver)
   const inMemory = options.path === ':memory:'
   const path = inMemory ? options.path : realDatabasePath(options.path)
@@ -93,11 +95,14 @@ export async function openSqliteFile(options: {
   )
   try {
     if (!inMemory) {
-      const hold = await retryWhileBusy(() => holdFile(library, path), PATIENCE_MS, clock).catch((error) => {
-        if (sqliteCode(error) === 'BUSY') throw inUse(path, library, error)
-        // A damaged lock file is not damage of the database, which nobody should then replace by a backup.
-        throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
-      })
+      const isAlone = alone || !mayShareFiles(library)
+      const hold = await retryWhileBusy(() => holdFile(library, path, isAlone), PATIENCE_MS, clock).catch(
+        (error) => {
+          if (sqliteCode(error) === 'BUSY') throw inUse(path, alone ? undefined : library, error)
+          // A damaged lock file is not damage of the database, which nobody should then replace by a backup.
+          throw sqliteCode(error) === 'NOTADB' ? lockDamaged(path, error) : error
+        },
+      )
       cleanup.push(() => hold.release())
     }
     let connection = await retryWhileBusy(() => connect(library, path), PATIENCE_MS, clock)
@@ -241,12 +246,12 @@ export function readTime(connection: SqliteConnection, clock: Clock): SqliteTime
   return inTransaction(connection, () => startTime(connection, clock))
 }
 
-function inUse(path: string, library: SqliteLibrary, cause: unknown): MarketplaceError {
-  return new MarketplaceError(
-    'store_in_use',
-    `Cannot open the SQLite file ${path}: another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it. Use SQLite 3.51.3 or newer, or stop the other`,
-    { cause },
-  )
+/** @param library the one that must not share the file; undefined: the caller wants it alone */
+function inUse(path: string, library: SqliteLibrary | undefined, cause: unknown): MarketplaceError {
+  const why = library
+    ? `another process or instance holds it, and SQLite ${library.version.join('.')} (${library.name}) must not share it. Use SQLite 3.51.3 or newer, or stop the other`
+    : 'a process uses it. Stop every process of the app first'
+  return new MarketplaceError('store_in_use', `Cannot open the SQLite file ${path}: ${why}`, { cause })
 }
 
 function lockDamaged(path: string, cause: unknown): Error {

@@ -13,8 +13,13 @@ export interface Engine extends Dialect {
   /** The clock of this process. Times of the database are converted to it when they leave the store. */
   clock: Clock
 
-  /** Rejects with a `MarketplaceError`, and then leaves nothing open. May be called again. */
-  open(): Promise<void>
+  /**
+   * Rejects with a `MarketplaceError`, and then leaves nothing open. May be called again.
+   *
+   * @param options `alone`: rejects `store_in_use` while another process uses the database, as far as that can be seen. On
+   * SQLite no other process opens it until `close`.
+   */
+  open(options?: { alone?: boolean }): Promise<void>
   /**
    * Runs the migrations that the database has not seen, one process at a time. `mayMigrate` runs in their transaction,
    * before the first one of a database that has tables, and rejects if none may run.
@@ -36,6 +41,11 @@ export interface Engine extends Dialect {
   holdNames?(trx: Connection, names: readonly string[]): Promise<void>
   /** Waits for the `writeAll` under way, and lets new ones wait until the transaction ends. Absent as `holdNames`. */
   holdWrites?(trx: Connection): Promise<void>
+  /**
+   * Lets the transaction wait for minutes between two statements, as when its rows come from another database. Absent
+   * where no transaction ends by itself.
+   */
+  mayWait?(trx: Connection): Promise<void>
   /** The place of the next commit of this process, for `durable`. */
   mark(): number
   /**
