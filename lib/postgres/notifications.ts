@@ -81,6 +81,7 @@ export function createNotifications(options: {
           channel,
         ])
         if (rows.length === 0) throw new Error('the connection does not listen any more')
+        await connections.works(connection)
         if (connection === listening) beat(connection)
       } catch {
         reconnect(connection)

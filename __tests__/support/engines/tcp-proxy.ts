@@ -27,6 +27,8 @@ export interface TcpProxy {
    * of passing the reply on.
    */
   cutAfter(match: RegExp): Promise<void>
+  /** The same, but the connection stays open, and nothing is passed on any more. */
+  silenceAfter(match: RegExp): Promise<void>
   /** Strikes once: resets the connection instead of passing the matching bytes to the server. */
   cutBefore(match: RegExp): Promise<void>
   /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
@@ -44,7 +46,7 @@ interface Link {
 
 interface Strike {
   match: RegExp
-  when: 'before' | 'after'
+  when: 'before' | 'after' | 'silence'
   struck: () => void
 }
 
@@ -99,7 +101,12 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
         for (const each of listeners[direction]) each(bytes)
         if (weather.delayMs > 0) await Promise.race([sleep(weather.delayMs), changed.given])
         await passable(link)
-        if (direction === 'to client' && link.strikesAtReply) return strikeAt(link, link.strikesAtReply)
+        if (direction === 'to client' && link.strikesAtReply?.when === 'silence') {
+          link.isSilent = true
+          link.strikesAtReply.struck()
+          await passable(link)
+        } else if (direction === 'to client' && link.strikesAtReply)
+          return strikeAt(link, link.strikesAtReply)
         const strike = direction === 'to server' ? strikeFor(bytes) : undefined
         if (strike) strikes.delete(strike)
         if (strike?.when === 'before') return strikeAt(link, strike)
@@ -177,6 +184,7 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
       if (!listener.listening) await listen(port)
     },
     cutAfter: (match) => strikeOn(match, 'after'),
+    silenceAfter: (match) => strikeOn(match, 'silence'),
     cutBefore: (match) => strikeOn(match, 'before'),
     onData(direction, each) {
       listeners[direction].add(each)
