@@ -10,9 +10,11 @@ import { createJournal } from './journal/journal.js'
 import { createEntryList } from './journal/listing.js'
 import { createJournalPruning } from './journal/prune.js'
 import { createTimeline } from './journal/timeline.js'
+import { createToldDead } from './journal/told-dead.js'
 import { createLaneClaims } from './lanes/claims.js'
 import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
+import { createGivenClaims } from './leases/given-claims.js'
 import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
 import { asStoreError, createLifeCycle, createStoreTransactions } from './life-cycle.js'
@@ -54,6 +56,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
   const pruneJournal = createJournalPruning(engine, lanes)
+  const prune = createToldDead(engine)
   const pruneSubscriptions = createSubscriptionPruning(engine)
   const suspects = createSuspects(engine)
   const entryCounts = createEntryCounts(engine)
@@ -78,6 +81,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const { inside, read, write, onDisk } = transactions
 
   const readClaims = createReadClaims(engine, subscriptions)
+  const givenReads = createGivenClaims(engine, 'read')
   const readFirst = createReadFirst(engine)
   const others = createOtherBusinesses(engine)
   const finishRead = createReadFinishes({
@@ -118,11 +122,15 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     claimReads: (options) => readClaims.claim(transactions, options),
     claimSuspectRead: ({ leaseMs }) =>
-      write(async (trx) => {
-        await suspects.putOffReads(trx)
-        const begun = await suspects.begin(trx, 'read', leaseMs)
-        return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
-      }),
+      givenReads(
+        write,
+        async (trx) => {
+          await suspects.putOffReads(trx)
+          const begun = await suspects.begin(trx, 'read', leaseMs)
+          return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
+        },
+        (claim) => (claim ? [claim] : []),
+      ),
     readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'read', claim, leaseMs)),
     finishRead: (claim, finish) => whileOpen(() => finishRead(claim, finish)),
@@ -139,6 +147,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     finishLanes: (finishes) => write((trx) => finishLanes(trx, finishes)),
     async handleTopics(options) {
       const moved = await whileOpen(() => topics.handle(options, inside, isClosed))
+      laneClaims.headsMoved()
       if (moved) announce({ kind: 'journal' })
     },
     dueSuspect: (options) => read((db) => suspects.due(db, options)),
@@ -162,7 +171,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     },
 
     prune: (retention) =>
-      write(async (trx) => {
+      prune(write, async (trx) => {
         const { rows, dead } = await pruneJournal(trx, retention)
         return { rows: rows + (await pruneSubscriptions(trx, retention)), dead }
       }),

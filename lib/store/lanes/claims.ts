@@ -1,9 +1,12 @@
+import { createGivenClaims } from '../leases/given-claims.js'
 import { newLeaseToken, TAKEN_BACK } from '../leases/leases.js'
+import { createLookBack, type LookBack } from '../leases/look-back.js'
 import type { Suspects } from '../leases/suspects.js'
 import {
   type ClaimLanes,
   type ClaimSuspectLane,
   type Entry,
+  EVERY_EVENT,
   isTopicAmong,
   type LaneClaim,
   type LaneFinish,
@@ -11,9 +14,10 @@ import {
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
+import type { LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, type EntryRow, headsOf, isDue, topicsOf } from './heads.js'
+import { asEntry, type EntryRow, headsOf, isDue, topicsDueSince, topicsOf } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -35,10 +39,24 @@ export function createLaneClaims(options: {
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
   let lanesThatFit = Number.POSITIVE_INFINITY
 
+  const given = createGivenClaims(engine, 'lane')
+  const lookBack = createLookBack(engine.clock)
+  /** Topics that lanes have or had: the search for others leaves out their part of the index. */
+  const seen = new Set<Topic>()
+
   /** The topics of due lanes among `named`. */
-  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<Topic[]> {
+  async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<Topic[]> {
     const among = new Set(named)
-    return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
+    if (engine.isLocal || look.isWhole)
+      return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
+    for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
+    for (;;) {
+      const { due, others } = await topicsDueSince(engine, db, [...seen], look)
+      for (const topic of others) seen.add(topic)
+      if (others.length > 0) continue
+      for (const topic of seen) if (!due.includes(topic)) look.found(topic, 0)
+      return due.filter((topic) => isTopicAmong(among, topic))
+    }
   }
 
   /** Leases the longest due lanes among those whose head has one of these topics. */
@@ -47,35 +65,42 @@ export function createLaneClaims(options: {
     topics: readonly Topic[],
     { limit, leaseMs, exceptKeys }: ClaimLanes,
     token: string,
+    look: LookBack,
   ): Promise<string[]> {
     // A range of the index for each topic: `topic in (…)` would sort all due lanes.
-    const ranges = topics.map(
-      (topic, i) => sql`${sql.raw(`due${i}`)} as materialized (
-        select key, due_at from lanes
-        where topic = ${topic} and ${isDue(engine)} and ${IS_UNSUSPECTED}
+    const ranges = topics.map((topic, i) => {
+      const sinceMs = engine.isLocal ? undefined : look.sinceMs(topic)
+      const from = sinceMs === undefined ? sql`` : sql`and due_at >= ${engine.now()} - ${sinceMs}`
+      return sql`select * from (
+        select key, due_at, topic, ${engine.now()} - due_at as due_for from lanes
+        where topic = ${topic} and ${isDue(engine)} ${from} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
-      )`,
-    )
-    const all = topics.map((_, i) => sql`select key, due_at from ${sql.raw(`due${i}`)}`)
-    const rows = await sql<{ key: string }>`
-      with ${sql.join(ranges)}, picked as materialized (
-        select key from (${sql.join(all, ' union all ')}) as due order by due_at limit ${limit}
-      )
-      update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
-      from picked where lanes.key = picked.key returning lanes.key`.execute(trx)
-    return rows.map(({ key }) => key)
+      ) as ${sql.ref(`range_${i}`)}`
+    })
+    const due = await sql<Pick<LanesTable, 'key' | 'due_at' | 'topic'> & { due_for: number }>`
+      select * from (${sql.join(ranges, ' union all ')}) as due order by due_at`.execute(trx)
+    for (const topic of topics)
+      look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
+    const keys = due.slice(0, limit).map(({ key }) => key)
+    // By the keys: a join would read the whole of `lanes`, with the dead rows of all that were handled.
+    if (keys.length > 0)
+      await sql`
+        update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
+        where ${engine.isOneOf('key', keys)}`.execute(trx)
+    return keys
   }
 
   async function claimDue(
     trx: Connection,
     options: ClaimLanes,
     known: readonly Topic[] | undefined,
+    look: LookBack,
   ): Promise<LaneClaim[]> {
-    const due = known ?? (await dueAmong(trx, options.topics))
+    const due = known ?? (await dueAmong(trx, options.topics, look))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const keys = await lease(trx, due, options, token)
+    const keys = await lease(trx, due, options, token, look)
     if (keys.length === 0) return []
     const heads = await headsOf(
       engine,
@@ -107,11 +132,24 @@ export function createLaneClaims(options: {
   }
 
   async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
+    const look = lookBack.look()
+    try {
+      return await claimFrom(look, options)
+    } finally {
+      look.end()
+    }
+  }
+
+  async function claimFrom(look: LookBack, options: ClaimLanes): Promise<LaneClaim[]> {
     // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
-    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics, look))
     if (due?.length === 0) return []
     const limit = Math.min(options.limit, lanesThatFit)
-    const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
+    const claims = await given(
+      write,
+      (trx) => claimDue(trx, { ...options, limit }, due, look),
+      (made) => made,
+    )
     wasFull = claims.length === limit
     return claims
   }
@@ -164,11 +202,16 @@ export function createLaneClaims(options: {
 
   // See the port. The calls come one at a time.
   return {
+    /** Lanes may have got other heads, which have been due for long. */
+    headsMoved: lookBack.forget,
     claimLanes: (options: ClaimLanes) => onDisk(() => claim(options)),
     async claimSuspectLane(options: ClaimSuspectLane) {
       const [claimed] = await onDisk(async () => {
-        const found = await write((trx) => claimSuspect(trx, options))
-        return found ? [found] : []
+        return given(
+          write,
+          async (trx) => [(await claimSuspect(trx, options)) ?? []].flat(),
+          (made) => made,
+        )
       })
       return claimed
     },

@@ -1,3 +1,4 @@
+import type { LookBack } from '../leases/look-back.js'
 import type { Entry } from '../port/journal.js'
 import type { Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -75,6 +76,38 @@ export async function topicsOf(engine: Times, db: Connection, among: 'all' | 'du
     with recursive ${LANE_TOPICS}
     select topic from topics where topic is not null and ${among === 'due' ? hasDue : sql`true`}`.execute(db)
   return rows.map(({ topic }) => topic)
+}
+
+/**
+ * `due`: the topics among `seen` with lanes that are due and that a look back reads. `others`: some topics of lanes that were
+ * not seen, if there are any. The search for them leaves out the parts of the index of those that were seen, with the entries
+ * of all lanes that they had.
+ */
+export async function topicsDueSince(
+  engine: Times,
+  db: Connection,
+  seen: readonly Topic[],
+  look: Pick<LookBack, 'sinceMs'>,
+): Promise<{ due: Topic[]; others: Topic[] }> {
+  const sorted = [...seen].sort()
+  const due = sorted.map((topic) => {
+    const sinceMs = look.sinceMs(topic)
+    const from = sinceMs === undefined ? sql`` : sql`and due_at >= ${engine.now()} - ${sinceMs}`
+    return sql`select topic, 1 as is_due from (
+      select topic from lanes where topic = ${topic} and ${isDue(engine)} ${from} order by due_at limit 1
+    ) as first`
+  })
+  const others = [undefined, ...sorted].map((topic, i) => {
+    const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
+    const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`
+    return sql`select min(topic) as topic, 0 as is_due from lanes where topic is not null ${after} ${before}`
+  })
+  const rows = await sql<{ topic: Topic; is_due: 0 | 1 }>`
+    select * from (${sql.join([...due, ...others], ' union all ')}) as topics where topic is not null`.execute(
+    db,
+  )
+  const those = (isDue: 0 | 1) => rows.flatMap((row) => (row.is_due === isDue ? row.topic : []))
+  return { due: those(1), others: those(0).filter((topic) => !seen.includes(topic)) }
 }
 
 /**
