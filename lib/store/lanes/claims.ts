@@ -47,15 +47,19 @@ export function createLaneClaims(options: {
   /** The topics of due lanes among `named`. */
   async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<Topic[]> {
     const among = new Set(named)
-    if (engine.isLocal || look.isWhole)
-      return (await topicsOf(engine, db, 'due')).filter((topic) => isTopicAmong(among, topic))
+    const due = await dueTopics(db, named, look)
+    for (const topic of seen) if (!due.includes(topic)) look.found(topic, 0)
+    return due.filter((topic) => isTopicAmong(among, topic))
+  }
+
+  async function dueTopics(db: Connection, named: readonly Topic[], look: LookBack): Promise<Topic[]> {
+    if (engine.isLocal) return topicsOf(engine, db, 'due')
     for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
+    if (look.isWhole) return topicsOf(engine, db, 'due')
     for (;;) {
       const { due, others } = await topicsDueSince(engine, db, [...seen], look)
+      if (others.length === 0) return due
       for (const topic of others) seen.add(topic)
-      if (others.length > 0) continue
-      for (const topic of seen) if (!due.includes(topic)) look.found(topic, 0)
-      return due.filter((topic) => isTopicAmong(among, topic))
     }
   }
 
