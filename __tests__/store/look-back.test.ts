@@ -13,6 +13,16 @@ describe('a look back', () => {
     expect(looks({ tookMs: 1 })).toEqual({ sinceMs: 510, isWhole: false })
   })
 
+  it('goes as far back for a part as for the others, from which a row may come', () => {
+    const { looks, pass } = searching()
+    looks({ tookMs: 1 })
+    looks({ tookMs: 1, part: 'others' })
+    pass(8)
+    looks({ tookMs: 0, part: 'others', oldestMs: 7_000 })
+    expect(looks({ tookMs: 0 }).sinceMs).toBeGreaterThanOrEqual(7_500)
+    expect(looks({ tookMs: 0, part: 'new' }).sinceMs).toBeUndefined()
+  })
+
   it('reads all rows again, the more rarely the longer that takes', () => {
     const { looks, pass } = searching()
     for (const tookMs of [2, 200]) {
@@ -32,11 +42,11 @@ function searching() {
     pass(ms: number) {
       now += ms
     },
-    looks({ tookMs, oldestMs = 0 }: { tookMs: number; oldestMs?: number }) {
+    looks({ tookMs, oldestMs = 0, part = 'reads' }: { tookMs: number; oldestMs?: number; part?: string }) {
       const { sinceMs, isWhole, found, end } = look()
-      const seen = { sinceMs: sinceMs('reads'), isWhole }
+      const seen = { sinceMs: sinceMs(part), isWhole }
       now += tookMs
-      found('reads', oldestMs)
+      found(part, oldestMs)
       end()
       return seen
     },

@@ -9,7 +9,10 @@ const RESTS = 50
 
 /** One search. */
 export interface LookBack {
-  /** How long ago the rows of this part are due that the search reads, at most; undefined: all rows. */
+  /**
+   * How long ago the rows of this part are due that the search reads, at most; undefined: all rows. A row may move from one
+   * part to another and stay due as long, so it is the same for all parts that were searched before.
+   */
   sinceMs(part: string | number): number | undefined
   /** The oldest row of the part that the search has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
@@ -36,11 +39,11 @@ export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
     const beganAt = clock.monotonic()
     const reach = reaches.find(({ nextAt }) => beganAt >= nextAt)
     const backMs = reach?.backMs ?? COMMIT_MS
+    const oldestMs = Math.max(0, ...[...oldest.values()].map(({ ms, at }) => ms + (beganAt - at)))
     return {
       isWhole: backMs === Number.POSITIVE_INFINITY,
       sinceMs(part) {
-        const last = oldest.get(part)
-        const ms = last ? last.ms + (beganAt - last.at) + backMs : Number.POSITIVE_INFINITY
+        const ms = oldest.has(part) ? oldestMs + backMs : Number.POSITIVE_INFINITY
         return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)
       },
       found: (part, oldestMs) => void oldest.set(part, { ms: oldestMs, at: beganAt }),
