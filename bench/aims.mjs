@@ -107,6 +107,33 @@ export const AIMS = [
       atMost: 1.5,
     }),
   ),
+  ...both((engine, name) =>
+    Object.entries({
+      flood: '',
+      full: ', a store that is full of it',
+      slow: ', slow reads and handlers',
+    }).flatMap(([kind, beside]) => {
+      return [
+        ...[
+          ['decidedP99Ms', 'delivery to the new answer'],
+          ['changedP99Ms', 'delivery to the handler of the change'],
+          ['handledP99Ms', 'delivery to the handler of the event'],
+          ['pageP99Ms', 'a page'],
+        ].map(([column, what]) =>
+          aim(
+            `flood: p99 of ${what} of a known customer on ${name}${beside}, ms`,
+            at('flood', `${engine}/${kind}`, column),
+            { atMost: 1_000, digits: 0 },
+          ),
+        ),
+        aim(
+          `flood: refused deliveries of known customers on ${name}${beside}`,
+          at('flood', `${engine}/${kind}`, 'refused'),
+          { atMost: 0, digits: 0 },
+        ),
+      ]
+    }),
+  ).flat(),
   ...both((engine, name) => [
     aim(`sizes: receiving on ${name}, largest beside smallest`, at('sizes', `${engine}/large`, 'perSecond'), {
       over: `${engine}/small`,

@@ -19,6 +19,7 @@ const PARTS = {
   backlog: { minutes: [0.3, 10] },
   snapshot: { minutes: [0.7, 35] },
   draining: { minutes: [0.2, 3] },
+  flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },
   entitlement: { minutes: [0.1, 0.3] },
   memory: { minutes: [0.1, 3] },
@@ -177,7 +178,7 @@ async function main() {
       }
       minutesLeft.delete(part)
     }
-    if (parts.some((part) => ['durable', 'sizes', 'backlog', 'snapshot', 'draining'].includes(part)))
+    if (parts.some((part) => ['durable', 'sizes', 'backlog', 'snapshot', 'draining', 'flood'].includes(part)))
       results.databases = [
         (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,

@@ -34,7 +34,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { deliverySecrets, internals } = options
 
   const subscriptions = createSubscriptionMethods({ store, rules, clock })
-  const journal = createJournalOperations({ store, clock })
+  const journal = createJournalOperations({ store, clock, onAction: reporting.action })
 
   const marketplace: Marketplace<Custom> = {
     ...createDoors({
@@ -87,7 +87,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       ),
       history: whileOpen(createHistory({ store, rules })),
       export: whileOpen(createExport({ store, rules, clock })),
-      erase: whileOpen(createErase({ store, clock })),
+      erase: whileOpen(createErase({ store, clock, onAction: reporting.action })),
     },
     journal: {
       list: whileOpen(journal.list),

@@ -1,3 +1,4 @@
+import { BlockList, isIP } from 'node:net'
 import { z } from 'zod'
 
 /** A refinement of zod from a function that lists the faults of a value. */
@@ -50,14 +51,69 @@ function plain(message: string): string {
     .replace('Unrecognized key', 'unknown option')
 }
 
-export const httpUrl = z
-  .string()
-  .refine(isHttpUrl, 'expected an absolute http or https URL without credentials, query or fragment')
+/** An address of the platform. */
+export const platformAddress = z.string().superRefine(without(addressFaults))
 
-function isHttpUrl(value: string): boolean {
-  if (!URL.canParse(value)) return false
-  const { protocol, username, password, search, hash } = new URL(value)
-  return (protocol === 'https:' || protocol === 'http:') && username + password + search + hash === ''
+function addressFaults(value: string): string[] {
+  const url = URL.canParse(value) ? new URL(value) : undefined
+  const isWeb = url?.protocol === 'https:' || url?.protocol === 'http:'
+  if (!url || !isWeb || url.username + url.password + url.search + url.hash !== '')
+    return ['expected an absolute http or https URL without credentials, query or fragment']
+  if (url.protocol === 'https:' || isOnLoopback(url)) return []
+  return [
+    'expected https://, because the client secret travels in the URL of the token call, and a token in each read: ' +
+      `use the https:// address of the platform. http:// is only for ${ON_LOOPBACK}`,
+  ]
+}
+
+const ON_LOOPBACK = 'a platform on this machine (localhost, 127.0.0.1 or [::1])'
+
+/** The addresses that no other machine can reach. */
+const LOOPBACK = new BlockList()
+LOOPBACK.addSubnet('127.0.0.0', 8)
+LOOPBACK.addAddress('::1', 'ipv6')
+
+/** Names that only resemble `localhost`, such as `app.localhost`, are left out: not every system resolves them itself. */
+function isOnLoopback({ hostname }: URL): boolean {
+  const host = hostname.startsWith('[') ? hostname.slice(1, -1) : hostname
+  const version = isIP(host)
+  return version === 0 ? host === 'localhost' : LOOPBACK.check(host, version === 6 ? 'ipv6' : 'ipv4')
+}
+
+/** Every secret that stands in the pages, the examples and the programs of this package. */
+export const PUBLISHED_SECRETS: readonly string[] = [
+  'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  'my-client-secret',
+  'not-a-real-secret',
+  'dev-client-secret',
+]
+
+/** One sentence for each secret in unchecked options that everybody knows, unless the platform is on this machine. */
+export function publishedSecrets(options: unknown): string[] {
+  const { app, platform, deliverySecrets } = objectIn(options)
+  const { baseUrl, authUrl } = objectIn(platform)
+  const isLocal = [baseUrl, authUrl].every(
+    (address) => typeof address === 'string' && URL.canParse(address) && isOnLoopback(new URL(address)),
+  )
+  if (isLocal) return []
+  const isPublished = (secret: unknown) => PUBLISHED_SECRETS.includes(secret as string)
+  const known = `stands in the documentation of this package, so everybody knows it, and is only for ${ON_LOOPBACK}`
+  return [
+    ...(isPublished(objectIn(app).clientSecret)
+      ? [`app.clientSecret: it ${known}: use the secret that the platform gave to your app`]
+      : []),
+    ...[deliverySecrets]
+      .flat()
+      .flatMap((secret, i) =>
+        isPublished(secret)
+          ? [`deliverySecrets.${i}: it ${known}: make one with \`openssl rand -hex 24\``]
+          : [],
+      ),
+  ]
+}
+
+function objectIn(value: unknown): Record<string, unknown> {
+  return isObject(value) ? (value as Record<string, unknown>) : {}
 }
 
 export function isObject(value: unknown): value is object {

@@ -11,10 +11,11 @@ import {
   count,
   duration,
   group,
-  httpUrl,
   isClock,
   isObject,
   oneOrMore,
+  platformAddress,
+  publishedSecrets,
   sentences,
   without,
 } from './option-checks.js'
@@ -49,14 +50,17 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   }
   /** Where the platform is, and how it is called. */
   platform: {
-    /** `{base_url}` of the platform's interface. */
+    /** `{base_url}` of the platform's interface: https, or http for a platform on this machine. */
     baseUrl: string
-    /** `{auth_url}` of its token endpoint. */
+    /** `{auth_url}` of its token endpoint: https, or http for a platform on this machine. */
     authUrl: string
     /** Makes the calls, in place of the global `fetch`: for a proxy, or an agent of your own. */
     fetch?: typeof globalThis.fetch | undefined
   }
-  /** The last path segment of the address the platform delivers to: one, or several while rotating. */
+  /**
+   * The last path segment of the address the platform delivers to: one, or several while rotating. Those of the pages and
+   * examples are refused, unless the platform is on this machine.
+   */
   deliverySecrets: string | string[]
   /**
    * `sqlite:<path>`, `sqlite::memory:`, `postgres://…`, or `postgresStore(…)` for a pool of your own or another schema.
@@ -93,7 +97,7 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** How handlers are called. */
   handlers?:
     | {
-        /** Concurrent handlers. Default 8. */
+        /** The most subscriptions, or businesses with changes, whose handlers run at once. Default 8. */
         concurrency?: number | undefined
         /** Deadline of one call of a handler. Default 30 s. */
         timeoutMs?: number | undefined
@@ -106,13 +110,15 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     | undefined
   /** Largest body of a delivery, counted after decoding. Default 64 KiB. */
   bodyLimitBytes?: number | undefined
-  /** Retention of finished entries: 7 d for events, 90 d for changes. Dead entries are kept for 30 d. */
+  /** Retention of finished entries: 7 d for events, 90 d for changes, 1,095 d for actions. Dead entries are kept for 30 d. */
   retention?:
     | {
-        /** Events and actions. Default 7 d. */
+        /** Events and unrecognised deliveries. Default 7 d. */
         eventsMs?: number | undefined
         /** Changes, which the history of a business is made of. Default 90 d. */
         changesMs?: number | undefined
+        /** Actions of people: exports, replays, erasures and others. No erasure ends it. Default 1,095 d. */
+        actionsMs?: number | undefined
       }
     | undefined
   /** A further check of a delivery with a right secret. Anything but true refuses it with 403. */
@@ -173,8 +179,8 @@ const OPTIONS = z.strictObject({
     codeName: oneOrMore(text).default([]),
   }),
   platform: z.strictObject({
-    baseUrl: httpUrl,
-    authUrl: httpUrl,
+    baseUrl: platformAddress,
+    authUrl: platformAddress,
     fetch: fn.optional(),
   }),
   deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults))),
@@ -208,6 +214,7 @@ const OPTIONS = z.strictObject({
   retention: group({
     eventsMs: duration(7 * DAY, MINUTE, 3_650 * DAY),
     changesMs: duration(90 * DAY, MINUTE, 3_650 * DAY),
+    actionsMs: duration(1_095 * DAY, MINUTE, 3_650 * DAY),
   }),
   verifyDelivery: fn.optional(),
   events: z
@@ -224,10 +231,11 @@ const OPTIONS = z.strictObject({
 
 /** The options with every default in place. Throws a `ConfigError` that names all faults at once. */
 export function readOptions(options: unknown) {
-  const result = OPTIONS.safeParse(options)
-  if (result.success) return { ...result.data, internals: internalsOf(options as object) }
+  const { data, error } = OPTIONS.safeParse(options)
   // A fault has a path and a rule, never the value, which may be a secret.
-  throw new ConfigError(sentences(result.error.issues))
+  const faults = [...sentences(error?.issues ?? []), ...publishedSecrets(options)]
+  if (!data || faults.length > 0) throw new ConfigError(faults)
+  return { ...data, internals: internalsOf(options as object) }
 }
 
 function internalsOf(options: { [INTERNALS]?: Partial<Internals> }): Internals {

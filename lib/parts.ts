@@ -172,6 +172,7 @@ export function createParts<Custom extends EventDefinitions>(
       counts: () => store.counts(freshness.maxStaleMs),
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
       cleanUp: () => store.cleanUp(),
+      turnedAway: () => store.turnedAway(),
       async problem() {
         const problem = await store.problem(internals.acceptTimeoutMs)
         replies.storeProblem(problem)

@@ -48,7 +48,7 @@ const PURE = {
   ],
   'lib/operations/health/problems-of-counts.ts': ['problems-of-counts.test.ts'],
   'lib/work/reading/outcomes.ts': ['read-outcomes.test.ts'],
-  'lib/work/reading/read-classes.ts': ['read-classes.test.ts'],
+  'lib/work/leases/classes.ts': ['leases/classes.test.ts'],
   'lib/work/reading/schedule.ts': ['conclude-failures.test.ts', 'read-rules.test.ts'],
   'lib/work/receiving/requested-reads.ts': ['requested-reads.test.ts'],
 }

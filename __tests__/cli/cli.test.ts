@@ -74,6 +74,32 @@ describe('the command line', () => {
     expect(error.message).not.toContain('CLIENT_SECRET')
   })
 
+  it('L86, L87 refuses the secrets of the pages and http:// to another machine in every command', async () => {
+    const published = {
+      ...SETTINGS,
+      MARKETPLACE_CLIENT_SECRET: 'my-client-secret',
+      MARKETPLACE_BASE_URL: 'https://platform.example',
+      MARKETPLACE_AUTH_URL: 'http://platform.example',
+      DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+    }
+    for (const command of [
+      ['explain', 'b1'],
+      ['migrate'],
+      ['register', 'https://app.example/hooks', '--business', 'b1'],
+      ['doctor'],
+    ]) {
+      const { code, stdout, stderr } = await runCliHere(command, { env: published })
+      expect({ command, code }).toEqual({ command, code: command[0] === 'doctor' ? 1 : 2 })
+      const printed = (stdout + stderr).replace(/\s+/g, ' ')
+      expect(printed).toContain(
+        'MARKETPLACE_CLIENT_SECRET (app.clientSecret): it stands in the documentation',
+      )
+      expect(printed).toContain('DELIVERY_SECRETS (deliverySecrets): it stands in the documentation')
+      expect(printed).toContain('MARKETPLACE_AUTH_URL (platform.authUrl): expected https://')
+      expect(printed).not.toMatch(/my-client-secret|q8Zr3mW5/)
+    }
+  })
+
   it('does not create a database at a wrong path, because an empty one would deny every business', async () => {
     const path = join(temporaryFolder(), 'marketplace.db')
     const env = { ...SETTINGS, MARKETPLACE_STORE: `sqlite:${path}` }
@@ -115,6 +141,17 @@ describe('a file of options', () => {
     writeFileSync(join(cwd, file), text)
     expect(await runCli(['migrate', '--config', file], { cwd })).toMatchObject({ code: 0, stderr: '' })
     expect(existsSync(join(cwd, 'from-file.db'))).toBe(true)
+  })
+
+  it('may have console as its logger: the result stands alone on stdout', async () => {
+    const cwd = temporaryFolder()
+    const file = join(cwd, 'options.mjs')
+    writeFileSync(file, `export default { ...${JSON.stringify(OPTIONS)}, logger: console }`)
+    await runCli(['migrate', '--config', file], { cwd })
+    const { code, stdout, stderr } = await runCli(['export', 'b1', '--config', file, '--json'], { cwd })
+    expect(code).toBe(0)
+    expect(jsonLines(stdout)).toMatchObject([{ business_uid: 'b1' }])
+    expect(stderr).toMatch(/area: 'audit'.*action: 'export'/s)
   })
 
   it('may be the TypeScript of the quickstart, where Node runs TypeScript', async () => {

@@ -2,6 +2,7 @@ import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
+import { auditUid } from '../../lib/store/journal/audit.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
@@ -157,7 +158,7 @@ export default {
     expect(actions).toMatchObject([
       ...(name === 'PostgreSQL' ? [{ action: 'refresh', actor: 'ada' }] : []),
       { action: 'refresh', actor: 'ada' },
-      { action: 'track', actor: 'ada', reason: 'subscription s-lost' },
+      { action: 'track', actor: 'ada', reason: null, subscription_uid: 's-lost' },
     ])
   })
 
@@ -196,17 +197,25 @@ export default {
       ['explain', 'b-late', '--json'],
     ])
     expect(answers.map(({ code }) => code)).toEqual([1, 1])
-    expect(await run(['erase', 'b-late', '--yes', 'b-late', '--json'])).toMatchObject({
+    const last = ['erase', 'b-late', '--yes', 'b-late', '--reason', 'request 12 of b-late', '--json']
+    expect(await run(last)).toMatchObject({
       code: 0,
       stderr: '',
     })
     const kept = jsonLines<JournalEntry>(
       (await run(['journal', 'list', '--kind', 'action', '--json'])).stdout,
     )
-    expect(kept.filter((each) => each.name === 'erase').map(({ business_uid }) => business_uid)).toEqual([
-      'b-late',
-      'b-paid',
+    expect(
+      kept.map((each) => [each.name, each.business_uid, (each.payload as { reason: string }).reason]),
+    ).toEqual([
+      ['erase', auditUid('b-late'), `request 12 of ${auditUid('b-late')}`],
+      ['erase', auditUid('b-paid'), null],
+      ['export', auditUid('b-paid'), null],
+      ['export', auditUid('b-paid'), null],
+      ['export', auditUid('b-paid'), null],
     ])
+    const ofErased = await run(['history', 'b-late'])
+    expect(ofErased).toMatchObject({ code: 0, stdout: expect.stringMatching(/erase by .*: request 12 of/) })
   })
 
   it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {

@@ -1,4 +1,4 @@
-import { createServer, request } from 'node:http'
+import { createServer, type IncomingMessage, request } from 'node:http'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
 import { CALLS, type CallName, consoleRouter } from '../../lib/console/index.js'
@@ -94,6 +94,26 @@ describe('consoleRouter', () => {
       expect(url).toContain('/ops')
     })
 
+    it('L28 refuses the token of another person of the same role', async () => {
+      const { app, marketplace, url, platform } = await createScene()
+      const authorize = ({ headers }: IncomingMessage) => ({ name: headers['x-person'], role: 'operator' })
+      mountConsole(app, marketplace, { authorize })
+      platform.install('business-1')
+      await platform.settled()
+      const tokenOf = async (name: string) => {
+        const reply = await fetch(`${url}/ops/call/session`, { headers: { 'x-person': name } })
+        return ((await reply.json()) as { token: string }).token
+      }
+      const erase = async (name: string, token: string) => {
+        const headers = { 'x-person': name, 'x-console-token': token, 'content-type': 'application/json' }
+        const body = JSON.stringify({ business_uid: 'business-1', typed: 'business-1', reason: 'test' })
+        return (await fetch(`${url}/ops/call/erase`, { method: 'POST', headers, body })).status
+      }
+      expect(await erase('ada', await tokenOf('bob'))).toBe(403)
+      expect(await marketplace.businesses.history('business-1')).not.toEqual([])
+      expect(await erase('ada', await tokenOf('ada'))).toBe(200)
+    })
+
     it('accepts the token of another instance with the same tokenKey, and no other', async () => {
       const { app, marketplace, url } = await createScene({ worker: false })
       for (const [path, tokenKey] of [
@@ -182,8 +202,10 @@ describe('consoleRouter', () => {
         const recorded = actions.find(({ payload }) => JSON.stringify(payload).includes('ticket 812'))
         expect(recorded?.payload).toMatchObject({ actor: 'otto@example.com (operator)' })
         const about = JSON.stringify(recorded)
-        expect(about).toContain(name === 'replay' ? entryId : 'business-1')
-        expect(recorded?.name).toBe(name === 'erase' ? 'erase requested' : name)
+        const expected = name === 'replay' ? entryId : name === 'erase' ? body.auditUid : 'business-1'
+        expect(about).toContain(expected)
+        expect(recorded?.name).toBe(name)
+        expect(recorded?.subscription_uid).toBe(name === 'track' ? 'subscription-1' : null)
       })
     }
 

@@ -16,6 +16,8 @@ const CANARIES = {
   nested: 'canary-nested-7731',
   /** No digits, so that it does not look like an identifier. */
   nickname: 'canary-nickname',
+  name: 'canary_name',
+  rule: 'canary of the rule',
 } as const
 const SECRETS = {
   delivery: DELIVERY_SECRET,
@@ -26,7 +28,7 @@ const SECRETS = {
 describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('never contain a secret, a token or the target address; and for support no buyer and no payload', async () => {
+  it('L27 never contain a secret, a token or the target address; and for support no buyer, no payload and no text of an error', async () => {
     const answers = {
       support: await everyAnswer('support', await engine.freshAddress()),
       operator: await everyAnswer('operator', await engine.freshAddress()),
@@ -43,6 +45,11 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
     }
     for (const [name, text] of Object.entries(answers.support))
       expect({ name, canaries: namesOf(CANARIES, text) }).toEqual({ name, canaries: [] })
+    for (const name of ['attention', 'group', 'entry', 'history', 'live'])
+      expect({ name, hasClass: answers.support[name]?.includes('"error":"LedgerError"') }).toEqual({
+        name,
+        hasClass: true,
+      })
     // The control: an operator sees every value.
     expect(namesOf(CANARIES, Object.values(answers.operator).join()).sort()).toEqual(
       Object.keys(CANARIES).sort(),
@@ -50,20 +57,28 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
   }, 60_000)
 })
 
+class LedgerError extends Error {}
+
 /** The answers of a console to each call, in a world that has these values everywhere. */
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,
+    entitledWhen(record) {
+      if (record.business_uid === 'business-2') throw new LedgerError(CANARIES.rule)
+      return record.purchase_state === 'purchased'
+    },
     handlers: { retryDelaysMs: [] },
     ...internals({ pollMs: 50 }),
   })
   await platform.register('purchasable_subscription/updated', target)
-  // The app's own handlers put everything into their errors.
+  // The app's own handlers put everything into their errors. An operator sees these texts as they are.
+  const secrets =
+    role === 'operator'
+      ? ''
+      : `${target} Authorization: Bearer ${SECRETS.token} client_secret=${SECRETS.client}`
   const fail = (event: { data?: unknown; record?: unknown }) => {
     const { nickname } = (event.data ?? event.record ?? {}) as { nickname?: string }
-    throw new Error(
-      `Cannot greet ${nickname}: POST ${target} failed with Authorization: Bearer ${SECRETS.token} and client_secret=${SECRETS.client}: ${JSON.stringify(event)}`,
-    )
+    throw new LedgerError(`Cannot greet ${nickname}: ${secrets}: ${JSON.stringify(event)}`)
   }
   marketplace.onAny(fail)
   marketplace.onPurchaseChange(fail)
@@ -81,9 +96,14 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
   await deliver({
     entity_name: 'invoice',
     event_type: CANARIES.unrecognised,
-    data: { [CANARIES.key]: 1, list: [{ deep: CANARIES.nested }] },
+    data: { [CANARIES.key]: 1, [CANARIES.name]: 2, list: [{ deep: CANARIES.nested }] },
   })
+  platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
   await platform.settled()
+  await until(
+    'the own rule fails',
+    async () => (await marketplace.explain('business-2')).reason === 'entitled_when_failed',
+  )
   await until(
     'the record with the values is read',
     async () => (await marketplace.subscriptions.get(uid))?.record?.buyer_uid === CANARIES.buyer,
@@ -110,7 +130,7 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
   const reason = 'a test'
   await ask('session', {})
   await ask('search', { q: uid })
-  await ask('business', business)
+  await ask('business', business, { business_uid: 'business-2' })
   await ask('history', business)
   await ask('subscriptions', {})
   await ask('entry', ...dead.map(({ id }) => ({ id })))
@@ -126,7 +146,7 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
     { status: 'dead' },
     ...groups.map(({ key }: { key: string }) => ({ group: key })),
   )
-  await ask('refresh', business)
+  await ask('refresh', business, { business_uid: 'business-2' })
   await ask('track', { ...business, subscription_uid: uid })
   await ask('replay', { status: 'dead', reason })
   await ask('export', { ...business, reason })

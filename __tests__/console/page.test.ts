@@ -3,15 +3,26 @@ import { readFile } from 'node:fs/promises'
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import express from 'express'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { withStoreFaults } from '../support/engines/store-faults.js'
 import { storeOption } from '../support/engines/store-option.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { askPage, axeViolations, openPage, troubles, useBrowser } from '../support/processes/browser.js'
-import { createScene, OTHER_ITEM, deliver as post, type Scene, serve } from '../support/scene.js'
+import {
+  createScene,
+  newFile,
+  OTHER_ITEM,
+  OUR_ITEM,
+  deliver as post,
+  type Scene,
+  serve,
+} from '../support/scene.js'
 import { mountConsole, type RoleName } from '../support/scenes/console.js'
+import { addDeadEntries, addSubscriptions } from '../support/scenes/large-tables.js'
 import { until } from '../support/until.js'
 
 const LOOKS = {
@@ -77,7 +88,7 @@ describe('the page of the console', () => {
       .fill(JSON.stringify({ data: { subscription_uid: uid } }))
     await press(page, 'Track')
     await headline(page, 'May use the app')
-    await page.getByText('track by sue@example.com (support)').waitFor()
+    await page.getByText(`track by sue@example.com (support) (${uid})`).waitFor()
   })
 
   it('shows the timeline, and an entry without its values', async () => {
@@ -270,6 +281,47 @@ describe('the page of the console', () => {
     await page.getByText('1000 entries were replayed. 100 remain: replay again for those.').waitFor()
   }, 120_000)
 
+  it('continues a list where its first 2,000 rows end, and a filter that finds nothing among them', async () => {
+    const opened = await openStoreWithSql(newFile())
+    await addSubscriptions(opened, 2_100, OUR_ITEM)
+    await opened.sql(
+      `update subscriptions set gone = 'ended', state = null where subscription_uid = 's-0002100'`,
+    )
+    await addDeadEntries(opened, 2_100)
+    const { app, marketplace, url } = await createScene({ store: storeOption(opened.store), worker: false })
+    mountConsole(app, marketplace)
+
+    const page = await open(`${url}/ops`, 'operator')
+    await page.getByLabel('Show').selectOption('ended')
+    await page.getByText('None of these 2000 subscriptions. The next page has others.').waitFor()
+    await press(page, 'Next page')
+    await page.locator('#browsed').getByText('s-0002100').waitFor()
+    await page.getByRole('link', { name: 'Needs attention' }).click()
+    await page.getByText('200 entries', { exact: true }).first().waitFor()
+    await press(page, 'Older dead entries')
+    await page.getByText('10 entries', { exact: true }).first().waitFor()
+    await press(page, 'Show the entries')
+    await page.locator('.entries > ul > li').nth(9).waitFor()
+    await press(page, 'Replay the group…')
+    await page.getByText('Passes 10 entries of purchasable_subscription/update').waitFor()
+    await press(page, 'Cancel')
+    await press(page, 'Newest entries')
+    await page.getByText('200 entries', { exact: true }).first().waitFor()
+  })
+
+  it('shows support the class of an error, and by which id an operator finds its text', async () => {
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    const [entry] = await stage.marketplace.journal.list({ status: 'dead' })
+    const page = await open(stage.url, 'support', '#/attention')
+    await page.getByText(`Error An operator finds the text of the error by the id ${entry?.id}.`).waitFor()
+    expect(await page.content()).not.toContain('ledger')
+    await press(page, 'Show the entries')
+    await press(page, 'Open')
+    await page.getByText('Shape (only operators see values)').waitFor()
+    expect(await page.content()).not.toContain('ledger')
+  })
+
   it('works behind a proxy that changes the prefix, with and without a slash at the end', async () => {
     const { url, platform } = await createStage()
     platform.install('business-1')
@@ -290,6 +342,58 @@ describe('the page of the console', () => {
       await page.getByText('Read again: the answer has not changed.').waitFor()
     }
   })
+
+  for (const how of ['as it is', 'without Sec-Fetch-Site, as on plain HTTP'])
+    it(`A46 lets no other page of the browser act or read, if the app allows every origin, ${how}`, async () => {
+      const { marketplace, platform } = await createScene()
+      platform.install('business-1')
+      await platform.settled()
+      const app = express().use((req, res, next) => {
+        if (how !== 'as it is') delete req.headers['sec-fetch-site']
+        res.set('access-control-allow-origin', req.get('origin') ?? '*')
+        res.set('access-control-allow-credentials', 'true')
+        res.set('access-control-allow-headers', req.get('access-control-request-headers') ?? '*')
+        if (req.method === 'OPTIONS') res.sendStatus(204)
+        else next()
+      })
+      mountConsole(app, marketplace)
+      const base = `${await serve(app)}/ops`
+      const other = await serve((_req, res) =>
+        res.setHeader('content-type', 'text/html').end('<title>x</title>'),
+      )
+      const attack = async (call: string) => {
+        const read = (path: string, init: RequestInit = {}) =>
+          fetch(call + path, { ...init, credentials: 'include' })
+        const done: string[] = []
+        let token = ''
+        for (const path of ['/', '/call/session', '/call/history?business_uid=business-1'])
+          await read(path).then(
+            async (reply) => {
+              done.push(path)
+              if (path === '/call/session') token = ((await reply.json()) as { token: string }).token
+            },
+            () => {},
+          )
+        const headers = { 'content-type': 'application/json', 'x-console-token': token }
+        const body = JSON.stringify({ business_uid: 'business-1', typed: 'business-1', reason: 'x' })
+        await read('/call/erase', { method: 'POST', headers, body }).then(
+          () => done.push('erase'),
+          () => {},
+        )
+        return done
+      }
+      const page = await openPage(other, { userAgent: 'operator' })
+      const ignored = troubles.length
+      expect(await page.evaluate(attack, base)).toEqual([])
+      expect(await marketplace.businesses.history('business-1')).not.toEqual([])
+      // The browser reports that it shows the page none of the replies.
+      expect(troubles.splice(ignored).length).toBeGreaterThan(0)
+      // The control: its own page acts.
+      const own = await open(base, 'operator')
+      await search(own, 'business-1')
+      await press(own, 'Read again')
+      await own.getByText('Read again: the answer has not changed.').waitFor()
+    })
 
   for (const [name, options] of Object.entries(LOOKS)) {
     it(`has no violation of axe, fits and is readable on a ${name}`, async () => {

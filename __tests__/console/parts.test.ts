@@ -1,13 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { createActionTokens, createRateLimit } from '../../lib/console/server/access.js'
+import { MarketplaceError, thrownText } from '../../lib/base/errors.js'
+import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
+import { createActionTokens, createRateLimit, createSigner } from '../../lib/console/server/access.js'
 import { HEADLINES } from '../../lib/console/server/business.js'
-import {
-  jsonWithoutSecrets,
-  MASK,
-  maskedRecord,
-  shapeOf,
-  withoutValues,
-} from '../../lib/console/server/masking.js'
+import { errorClassOf, isKnownName, MASK, maskedRecord, shapeOf } from '../../lib/console/server/masking.js'
 import { searchTerms } from '../../lib/console/server/search-terms.js'
 import { REASONS } from '../../lib/index.js'
 
@@ -82,50 +78,48 @@ describe('masking', () => {
     })
   })
 
-  it('shows the keys and types of a payload', () => {
-    expect(shapeOf({ b: [{ c: 'x' }, 1], a: null, 'jo@example.com': true })).toEqual({
-      a: 'null',
-      b: [{ c: 'text' }],
-      [MASK]: 'boolean',
-    })
+  it('shows the names and types of a payload, for support only the names that the platform documents', () => {
+    const payload = { data: [{ uid: 'x' }, 1], event_type: null, jo_miller: true }
+    const shape = { data: [{ uid: 'text' }], event_type: 'null' }
+    expect(shapeOf(payload, () => true)).toEqual({ ...shape, jo_miller: 'boolean' })
+    expect(shapeOf(payload, isKnownName)).toEqual({ ...shape, [MASK]: 'boolean' })
+    for (const name of Object.keys({ ...RECORD_FIELDS, ...UPDATED_EVENT_FIELDS }))
+      expect([name, isKnownName(name)]).toEqual([name, true])
   })
 
-  it('removes values of the payload from an error, the longest first, but keeps the identifiers of the business', () => {
-    const payload = {
-      data: { business_uid: 'business-1', buyer_uid: 'buyer-1', mail: 'buyer-1@example.com', n: 42 },
+  it('finds the class of an error whatever was thrown, and nothing of its text', () => {
+    class LedgerError extends Error {}
+    const anonymous = new (class extends Error {})('Jo')
+    const thrown: [unknown, string][] = [
+      [new LedgerError('Jo: no ledger'), 'LedgerError'],
+      [new TypeError('x is not a function'), 'TypeError'],
+      [new MarketplaceError('handler_timeout', 'Cannot wait: it took 1 s'), 'MarketplaceError'],
+      [Object.assign(new Error('no'), { name: 'Jo Miller' }), 'Error'],
+      [anonymous, 'Error'],
+      ['Jo: no ledger', 'string'],
+      [{ message: 'Jo: no ledger' }, 'object'],
+      [null, 'object'],
+    ]
+    for (const [value, name] of thrown) {
+      const text = thrownText(value, 500)
+      expect([text, errorClassOf(text)]).toEqual([text, name])
+      expect(text).toMatch(new RegExp(`^${name}: .`))
     }
-    expect(withoutValues('business-1: buyer-1@example.com, buyer-1, 42', payload, ['business-1', null])).toBe(
-      `business-1: ${MASK}, ${MASK}, 42`,
+    expect(errorClassOf('no handler was registered for it before its retention ended')).toBe(
+      'MarketplaceError',
     )
-  })
-
-  it('removes secrets from any reply, and the reply stays JSON', () => {
-    const jsonOf = jsonWithoutSecrets((mountUrl) => `${mountUrl.replace(/\/$/, '')}/the-secret`)
-    const found = JSON.parse(
-      jsonOf({
-        error: 'POST https://a.example/hooks/the-secret?client_secret=abc Bearer abc.def-123',
-        nested: JSON.stringify({ body: JSON.stringify({ access_token: 'abc', n: 1 }) }),
-        payload: [{ password: 12345, api_key: null, Access_Token: { value: 'abc' }, token_kind: 'app' }],
-        'the-secret': true,
-      }),
-    )
-    expect(found).toEqual({
-      error: `POST https://a.example/hooks/${MASK}?client_secret=${MASK} Bearer ${MASK}`,
-      nested: JSON.stringify({ body: JSON.stringify({ access_token: MASK, n: 1 }) }),
-      payload: [{ password: MASK, api_key: null, Access_Token: MASK, token_kind: 'app' }],
-      [MASK]: true,
-    })
   })
 })
 
 describe('a token for actions', () => {
   it('works for at least half a day and at most a day', () => {
     let now = 1_000
-    const tokens = createActionTokens({ key: undefined, now: () => now })
+    const tokens = createActionTokens({ sign: createSigner(undefined), now: () => now })
     const person = { name: 'sue', role: 'support' } as const
     const token = tokens.tokenFor(person)
     expect(tokens.isValid(person, token)).toBe(true)
     expect(tokens.isValid({ ...person, role: 'operator' }, token)).toBe(false)
+    expect(tokens.isValid({ ...person, name: 'sue2' }, token)).toBe(false)
     now += 12 * 3_600_000
     expect(tokens.isValid(person, token)).toBe(true)
     now += 12 * 3_600_000

@@ -1,6 +1,19 @@
+import { createHmac } from 'node:crypto'
+import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import request from 'supertest'
-import { type Before, EVENT, EXPRESSES, receiverOn, SECRET } from '../support/receiving/receivers.js'
+import type { VerifyDelivery } from '../../lib/express/take-delivery.js'
+import {
+  type Before,
+  chunked,
+  EVENT,
+  EXPRESSES,
+  exchange,
+  head,
+  receiverOn,
+  SECRET,
+  TEXT,
+} from '../support/receiving/receivers.js'
 import { gate, until } from '../support/until.js'
 
 describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
@@ -18,6 +31,78 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
       await post(EVENT, { 'x-signature': 's' }).expect(200)
       expect(seen).toEqual(['s', JSON.stringify(EVENT), 0])
       expect(kept).toHaveLength(1)
+    })
+
+    describe('B103 a signature over the body', () => {
+      const bom = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(` ${TEXT}\r\n`)])
+      const gzipped = gzipSync(TEXT)
+      const raw = () => express.raw({ type: () => true })
+
+      it.each([
+        ['with spaces and a byte order mark', [], bom, ''],
+        ['that is an array with a doubled key', [], Buffer.from('[{"a":1,"a":2}]'), ''],
+        ['in gzip', [], gzipped, 'gzip'],
+        ['in deflate', [], deflateSync(TEXT), 'deflate'],
+        ['in br', [], brotliCompressSync(TEXT), 'br'],
+        ['behind a parser of other types', [express.json({ type: 'application/never' })], bom, ''],
+        ['behind express.raw()', [raw()], bom, ''],
+        ['behind express.raw(), as identity', [raw()], bom, 'Identity'],
+        [
+          'behind express.json() that keeps rawBody',
+          [express.json({ verify: keeps, strict: false })],
+          bom,
+          '',
+        ],
+        ['behind a host that keeps the compressed bytes', [readsAs(gzipped)], gzipped, 'gzip'],
+        ['behind a middleware that pauses', [pauses], bom, ''],
+      ] as [string, Before[], Buffer, string][])(
+        'can be checked %s',
+        async (_what, before, sent, encoding) => {
+          const seen: (Buffer | undefined)[] = []
+          const { post, port } = await receiverOn(express, {
+            before,
+            options: { verifyDelivery: signedIn(seen) },
+          })
+          const headers = {
+            'x-signature': signatureOf(sent),
+            ...(encoding ? { 'content-encoding': encoding } : {}),
+          }
+          // supertest's parser takes no byte order mark, so the status decides.
+          await post(sent, headers).expect(200)
+          await post(sent, { ...headers, 'x-signature': signatureOf(Buffer.from('another')) }).expect(403)
+          if (sent === bom && before.length === 0) {
+            const message = head({
+              ...headers,
+              'content-type': 'application/json',
+              'transfer-encoding': 'chunked',
+            })
+            expect(await exchange(port, message + chunked(sent.toString(), 7))).toMatch(/ 200 /)
+          }
+          for (const bytes of seen) expect(bytes?.equals(sent)).toBe(true)
+        },
+      )
+
+      it.each([
+        ['express.json()', [express.json()], TEXT, ''],
+        ['express.text()', [express.text({ type: () => true })], TEXT, ''],
+        ['express.raw() that has decompressed it', [raw()], gzipped, 'gzip'],
+        [
+          'express.json() that has decompressed what it keeps',
+          [express.json({ verify: keeps })],
+          gzipped,
+          'gzip',
+        ],
+        ['a middleware that has decoded it', [decodes], TEXT, ''],
+      ] as [string, Before[], Buffer | string, string][])(
+        'cannot be checked behind %s, so there are no bytes',
+        async (_what, before, sent, encoding) => {
+          const seen: (Buffer | undefined)[] = []
+          const verifyDelivery: VerifyDelivery = ({ bytes }) => seen.push(bytes) > 0
+          const { post } = await receiverOn(express, { before, options: { verifyDelivery } })
+          await post(sent, encoding ? { 'content-encoding': encoding } : {}).expect(200)
+          expect(seen).toEqual([undefined])
+        },
+      )
     })
 
     it('stores a delivery that it approves later, even behind express.json(), where it gets no text', async () => {
@@ -133,3 +218,40 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
     }
   })
 })
+
+function signatureOf(bytes: Buffer): string {
+  return createHmac('sha256', 'key').update(bytes).digest('hex')
+}
+
+/** Approves a delivery with a right signature. */
+function signedIn(seen: (Buffer | undefined)[]): VerifyDelivery {
+  return ({ req, bytes }) => {
+    seen.push(bytes)
+    return bytes !== undefined && signatureOf(bytes) === req.headers['x-signature']
+  }
+}
+
+/** For the option `verify` of a body parser. */
+function keeps(req: object, _res: unknown, bytes: Buffer): void {
+  Object.assign(req, { rawBody: bytes })
+}
+
+/** A host that reads every request and keeps its bytes. */
+function readsAs(rawBody: Buffer): Before {
+  return (req, _res, next) => {
+    req.resume().on('end', () => {
+      Object.assign(req, { rawBody, body: EVENT })
+      next()
+    })
+  }
+}
+
+function pauses(...[req, _res, next]: Parameters<Before>): void {
+  req.pause()
+  setImmediate(next)
+}
+
+function decodes(...[req, _res, next]: Parameters<Before>): void {
+  req.setEncoding('utf8')
+  next()
+}

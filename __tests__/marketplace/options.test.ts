@@ -128,8 +128,39 @@ describe('options', () => {
 describe('the addresses of the platform', () => {
   const WORDS = 'expected an absolute http or https URL without credentials, query or fragment'
 
-  it.each(['http://localhost:3000', 'https://platform.example/api/v1/'])('may be %s', (url) => {
-    expect(readOptions(withValue('platform.baseUrl', url)).platform.baseUrl).toBe(url)
+  it.each([
+    'https://platform.example/api/v1/',
+    'http://localhost:3000',
+    'HTTP://LOCALHOST/',
+    'http://127.0.0.1:4010/api',
+    'http://127.255.0.9',
+    'http://0x7f000001',
+    'http://[::1]:4010',
+    'http://[::ffff:127.0.0.1]',
+  ])('may be %s', (url) => {
+    for (const path of ['platform.baseUrl', 'platform.authUrl'])
+      expect(valueAt(readOptions(withValue(path, url)), path)).toBe(url)
+  })
+
+  it.each([
+    'http://platform.example',
+    'http://localhost.example',
+    'http://app.localhost',
+    'http://127.0.0.1.example',
+    'http://126.255.255.255',
+    'http://10.0.0.1',
+    'http://0.0.0.0',
+    'http://[::]',
+    'http://[::2]',
+    'http://[fe80::1]',
+    'http://[::ffff:10.0.0.1]',
+  ])('L87 may not be %s, where the client secret would travel readably', (url) => {
+    for (const path of ['platform.baseUrl', 'platform.authUrl']) {
+      expect(faultsOf(withValue(path, url))).toEqual([
+        `${path}: expected https://, because the client secret travels in the URL of the token call, and a token in each read: ` +
+          'use the https:// address of the platform. http:// is only for a platform on this machine (localhost, 127.0.0.1 or [::1])',
+      ])
+    }
   })
 
   it.each([

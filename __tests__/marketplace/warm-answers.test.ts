@@ -74,7 +74,7 @@ describe('isEntitled', () => {
 describe('an answer from memory', () => {
   it('does not keep the process alive with a timer, and is always the same promise', async () => {
     const marketplace = openMarketplace(
-      { baseUrl: 'http://p.test', authUrl: 'http://a.test' },
+      { baseUrl: 'https://p.test', authUrl: 'https://a.test' },
       { worker: false },
     )
     await marketplace.start()

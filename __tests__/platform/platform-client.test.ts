@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
+import { createHttp } from '../../lib/platform/http.js'
+import { PLATFORM_DEFAULTS } from '../support/defaults.js'
 import {
   type Answer,
   found,
@@ -173,6 +175,23 @@ describe('reading a subscription', () => {
     const reads = await start({ read: away })
     expect(await read(reads.client)).toEqual(outage('redirected'))
     expect(other.requests).toEqual([])
+  })
+
+  it("E9 believes no answer to a redirect that the app's own fetch follows or hides", async () => {
+    const platform = await start({
+      token: (_req, res) => void res.writeHead(307, { location: '/moved' }).end(),
+    })
+    const following = ((url, init) => fetch(url, { ...init, redirect: 'follow' })) as typeof fetch
+    const hiding = (async () => {
+      const hidden = new Response(null)
+      Object.defineProperties(hidden, { type: { value: 'opaqueredirect' }, status: { value: 0 } })
+      return hidden
+    }) as typeof fetch
+    for (const own of [following, hiding]) {
+      const { send } = createHttp({ ...PLATFORM_DEFAULTS, fetch: own })
+      const call = send({ method: 'POST', url: new URL(`${platform.origin}/oauth/token`) })
+      await expect(call).rejects.toMatchObject({ code: 'platform_redirected' })
+    }
   })
 
   it('E7, F2 fetches a new token once after a 401, and repeats the read once', async () => {

@@ -22,6 +22,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     const [claim] = await store.claimReads(READS)
     if (!claim) throw new Error('nothing was claimed')
     hints.length = 0
+    await proxy.quiet(300)
     const lost = proxy.cutAfter(COMMIT)
     const changes = [{ id: 'c1', key: 'changes:b1', businessUid: 'b1', cause: 'event', payload: '{}' }]
     expect(await store.finishRead(claim, shows(claim, 'purchased', { changes: changes as never }))).toBe(true)
@@ -35,6 +36,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     await store.accept([eventOf('s1')])
     const [claim] = await store.claimReads(READS)
     if (!claim) throw new Error('nothing was claimed')
+    await proxy.quiet(300)
     const lost = proxy.silenceAfter(COMMIT)
     const first = store
       .finishRead(claim, shows(claim, 'purchased', { nextInMs: 0 }))
@@ -63,6 +65,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     const { id, leaseToken } = lane
     const results = [{ id: first?.id as string, attempt: 1, result: { kind: 'dead', error: 'no' } as const }]
     const finish = { id, leaseToken, results, keepLease: true }
+    await proxy.quiet(300)
     const lost = proxy.silenceAfter(COMMIT)
     const written = store.finishLanes([finish]).catch(({ code }) => code)
     await lost
@@ -103,8 +106,9 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     await store.accept([eventOf('s1')])
     await sqlAt(address, 'update marketplace_webhooks.handlers set seen_at = 0')
     await sqlAt(address, 'update marketplace_webhooks.journal set received_at = 0')
+    await proxy.quiet(300)
     const lost = proxy.cutAfter(COMMIT)
-    const retention = { eventsMs: 60_000, changesMs: 60_000, deadMs: 60_000 }
+    const retention = { eventsMs: 60_000, changesMs: 60_000, deadMs: 60_000, actionsMs: 60_000 }
     const dead = [...(await store.prune(retention)).dead, ...(await store.prune(retention)).dead]
     await lost
     expect(dead).toMatchObject([{ subscriptionUid: 's1' }])
@@ -115,6 +119,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     await handling(store, [TOPIC])
     await store.accept([eventOf('s1')])
     for (const claim of [() => store.claimReads(READS), () => store.claimLanes(LANES)]) {
+      await proxy.quiet(300)
       const lost = proxy.cutAfter(COMMIT)
       const claimed = (await claim()).length + (await claim()).length
       await lost

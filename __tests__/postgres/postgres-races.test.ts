@@ -20,7 +20,7 @@ import { openedStore } from '../support/engines/open-store.js'
 import { eventOf } from '../support/events.js'
 import { until } from '../support/until.js'
 
-const KEEP = { eventsMs: 7 * DAY, changesMs: 90 * DAY, deadMs: 30 * DAY }
+const KEEP = { eventsMs: 7 * DAY, changesMs: 90 * DAY, actionsMs: 90 * DAY, deadMs: 30 * DAY }
 
 describe('the sweeper, which waits for a row that another connection has locked,', () => {
   it.each(['accept', 'requestRefresh'] as const)(

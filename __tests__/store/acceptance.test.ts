@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
-import { createAcceptance, type Size } from '../../lib/store/acceptance.js'
+import { systemClock } from '../../lib/base/clock.js'
+import { createAcceptance } from '../../lib/store/acceptance.js'
+import type { Size } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
+import { sql } from '../../lib/store/sql/sql.js'
 import { gate } from '../support/until.js'
 
 const MIB = 1024 * 1024
@@ -24,7 +27,7 @@ describe('C26 the shared commit of deliveries', () => {
     const first = submit({ kib: 1 })
     await new Promise((resolve) => setImmediate(resolve))
     const waiting = Array.from({ length: 64 }, () => submit({ kib: 1_024 }))
-    await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(submit({ kib: 17 })).rejects.toMatchObject({ code: 'store_unavailable' })
     hold.open()
     await Promise.all([first, ...waiting])
     await submit({ kib: 1 })
@@ -69,6 +72,50 @@ describe('C26 the shared commit of deliveries', () => {
     expect(batches).toHaveLength(9)
   })
 
+  it('has room for small calls beyond that of arrays, and writes first what was read before', async () => {
+    const hold = gate()
+    const known: string[] = []
+    const { submit, accept, batches } = committer({
+      before: () => hold.opened,
+      known,
+      maxBatch: { rows: 2, bytes: MIB },
+      maxWaiting: { rows: 4, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    const made = [3, 4, 5, 6].map((kib) => submit({ kib }).catch(() => 'refused'))
+    const array = accept({ events: [eventOf(7), eventOf(8)], requests: [] })
+    await expect(array).rejects.toMatchObject({ code: 'store_unavailable' })
+    known.push('9')
+    const customer = submit({ kib: 9 })
+    hold.open()
+    await Promise.all([first, customer])
+    expect([await Promise.all(made), batches]).toEqual([
+      [[], [], [], 'refused'],
+      [[1], [9, 3], [4, 5]],
+    ])
+  })
+
+  it('writes calls of few rows before those of many, and all in their order while the store cannot tell who is known', async () => {
+    for (const [known, expected] of [
+      [[], [[1], [4], [2, 3]]],
+      [null, [[1], [2, 3], [4]]],
+    ] as const) {
+      const hold = gate()
+      const { submit, accept, batches } = committer({
+        before: () => hold.opened,
+        known,
+        maxBatch: { rows: 2, bytes: MIB },
+      })
+      const first = submit({ kib: 1 })
+      await new Promise((resolve) => setImmediate(resolve))
+      const rest = [accept({ events: [eventOf(2), eventOf(3)], requests: [] }), submit({ kib: 4 })]
+      hold.open()
+      await Promise.all([first, ...rest])
+      expect(batches).toEqual(expected)
+    }
+  })
+
   it('accepts a single item that is larger than the bound of everything that waits', async () => {
     const { submit, batches } = committer({ maxWaiting: { rows: 3, bytes: 1 } })
     await submit({ kib: 2_000 })
@@ -79,8 +126,11 @@ describe('C26 the shared commit of deliveries', () => {
 function committer({
   before,
   isDataError = true,
+  known = [],
   ...bounds
 }: {
+  /** The subscriptions that were read before; null: the store cannot tell. */
+  known?: readonly string[] | null
   before?(batch: number[]): Promise<void>
   isDataError?: boolean
   maxBatch?: Size
@@ -89,6 +139,12 @@ function committer({
   const batches: number[][] = []
   const { accept } = createAcceptance({
     engine: {
+      read: async (work) => work(undefined as never),
+      write: async () => {
+        throw new Error('nothing makes room here')
+      },
+      skipLocked: sql``,
+      isOneOf: () => sql`1 = 1`,
       async writeAll(writes) {
         const events = writes.flatMap(({ rows }) => rows as NewEvent[])
         const batch = events.map(({ payload }) => payload.length / 1_024)
@@ -101,12 +157,21 @@ function committer({
     },
     ownership: { async check() {} },
     request: () => [],
+    subscriptions: {
+      async readAmong() {
+        if (known === null) throw new Error('the store is busy')
+        return ({ subscriptionUid }) => known.includes(subscriptionUid as string)
+      },
+    },
     journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
+    clock: systemClock,
     health: { watch: (write) => write() },
     announce() {},
     ...bounds,
   })
-  const submit = ({ kib }: { kib: number }) =>
-    accept({ events: [{ payload: 'x'.repeat(kib * 1_024) } as NewEvent], requests: [] })
-  return { submit, batches }
+  const submit = ({ kib }: { kib: number }) => accept({ events: [eventOf(kib)], requests: [] })
+  return { submit, accept, batches }
 }
+
+const eventOf = (kib: number) =>
+  ({ kind: 'event', payload: 'x'.repeat(kib * 1_024), subscriptionUid: String(kib) }) as NewEvent

@@ -1,9 +1,9 @@
 import { readOptions } from '../../lib/options.js'
 
 const { bodyLimitBytes, reads, internals, clock } = readOptions({
-  app: { clientId: 'my-app', clientSecret: 'my-client-secret' },
+  app: { clientId: 'my-app', clientSecret: 'test-client-secret' },
   platform: { baseUrl: 'https://api.platform.example', authUrl: 'https://auth.platform.example' },
-  deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f',
+  deliverySecrets: 'Hn5tRw8qLd3xVz6kYb1mPc4s',
 })
 
 /** The receiver's options of an app that sets none of them. */

@@ -4,6 +4,7 @@ import { createClassifier } from '../../lib/events/classify.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { NAMES, registerOverHttp, start, startTarget } from '../support/platform/simulator-calls.js'
+import { serve } from '../support/serving.js'
 import { until } from '../support/until.js'
 
 describe('deliveries', () => {
@@ -113,6 +114,23 @@ describe('deliveries', () => {
     platform.install('b2')
     await platform.settled()
     expect(platform.deliveries.map(({ error }) => error)).toEqual(['timeout', 'ECONNREFUSED'])
+  })
+
+  it('K177 end at a limit of bytes when the reply does not end', async () => {
+    const { platform } = await start({ deliveryTimeoutMs: 60_000 })
+    let closed = 0
+    const url = await serve((_req, res) => {
+      res.on('close', () => closed++)
+      const write = () => {
+        if (!res.destroyed) res.write(Buffer.alloc(64 * 1024), write)
+      }
+      write()
+    })
+    await platform.register('application/installed', url)
+    platform.install('b1')
+    await platform.settled()
+    expect(platform.deliveries).toMatchObject([{ status: 200 }])
+    await until('the connection is closed', () => closed === 1)
   })
 
   it('can be sent once more, and reach listeners until they unsubscribe', async () => {

@@ -96,6 +96,84 @@ function converse({ port, spread, ...options }, run, latencies, { end, count }) 
   })
 }
 
+/** More than an app has time for, so those that wait are in the server. */
+const FLOODING_CONNECTIONS = 1_000
+const TICK_MS = 2
+const OPENED_AT_ONCE = 50
+const OPENING_MS = 20
+
+/**
+ * Sends `perSecond` deliveries a second, the bodies in turn and each with a number of its own, whether or not the replies come.
+ * While every connection waits for a reply, nothing can be sent; what was due meanwhile is left out.
+ */
+async function flood({ port, path, bodies, perSecond, seconds }) {
+  const requests = new Map(
+    [...new Set(bodies)].map((body) => {
+      const request = requestOf(port, { path, headers: {}, body })
+      return [body, { request, places: placesIn(request) }]
+    }),
+  )
+  const counts = { sent: 0, leftOut: 0, taken: 0, refused: 0, others: 0, lost: 0 }
+  const free = []
+  const all = new Set()
+  const open = () => {
+    const socket = connect({ port, host: '127.0.0.1', noDelay: true })
+    let reply = ''
+    all.add(socket)
+    socket.once('connect', () => free.push(socket))
+    socket.on('error', () => {})
+    socket.on('data', (chunk) => {
+      reply += chunk.latin1Slice()
+      const bodyAt = reply.indexOf('\r\n\r\n') + 4
+      const bodyLength = Number(/\r\ncontent-length: (\d+)/i.exec(reply)?.[1])
+      if (bodyAt < 4 || reply.length < bodyAt + bodyLength) return
+      counts[
+        reply.startsWith('HTTP/1.1 200') ? 'taken' : reply.startsWith('HTTP/1.1 503') ? 'refused' : 'others'
+      ]++
+      reply = ''
+      free.push(socket)
+    })
+    socket.once('close', () => {
+      all.delete(socket)
+      if (isOver) return
+      counts.lost++
+      setTimeout(open, 100)
+    })
+  }
+  let isOver = false
+  // A server has a short queue of new connections, and a second passes before one that did not fit is tried again.
+  while (all.size < FLOODING_CONNECTIONS) {
+    for (let i = 0; i < OPENED_AT_ONCE; i++) open()
+    await new Promise((resolve) => setTimeout(resolve, OPENING_MS))
+  }
+  const start = performance.now()
+  for (let due = 0; performance.now() - start < seconds * 1_000; ) {
+    for (const until = ((performance.now() - start) / 1_000) * perSecond; due < until; due++) {
+      const socket = nextOf(free)
+      if (!socket) {
+        counts.leftOut++
+        continue
+      }
+      const { request, places } = requests.get(bodies[due % bodies.length])
+      for (const place of places) writeNumber(request, place, due)
+      socket.write(Buffer.from(request))
+      counts.sent++
+    }
+    await new Promise((resolve) => setTimeout(resolve, TICK_MS))
+  }
+  isOver = true
+  for (const socket of all) socket.destroy()
+  return { ...counts, seconds: (performance.now() - start) / 1_000 }
+}
+
+/** A connection that is still open. */
+function nextOf(free) {
+  for (;;) {
+    const socket = free.shift()
+    if (!socket || socket.writable) return socket
+  }
+}
+
 /** `HTTP/1.1 2…` */
 function isOk(buffer) {
   return buffer[9] === 0x32
@@ -135,4 +213,4 @@ function percentile(latencies, count, share) {
   return Number.NaN
 }
 
-answer({ post }, () => {})
+answer({ post, flood }, () => {})

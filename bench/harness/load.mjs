@@ -13,6 +13,9 @@ const MAX_REFUSED = 0.001
  * sending the next request when its reply is there. Seven zeros in a row, `0000000`, in the body stand for a number
  * below `spread`, which differs from request to request. Resolves with `{ requests, requestsPerSecond, p50Ms, p99Ms,
  * loadCpu }`, where `loadCpu` is the share of a core that the generator itself took: near 1 it is the bottleneck.
+ *
+ * `flood({ port, path, bodies, perSecond, seconds })` sends whether or not the replies come. Resolves with the numbers of those that
+ * were `sent`, `taken` (200), `refused` (503), and the `seconds`.
  */
 export async function startLoad({ node, cores, onRefused }) {
   const child = await startChild('harness/load-process.mjs', {}, { node, cores })
@@ -25,6 +28,7 @@ export async function startLoad({ node, cores, onRefused }) {
       onRefused(text)
       return result
     },
+    flood: (target) => child.ask('flood', target),
     stop: child.stop,
   }
 }

@@ -243,14 +243,17 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     export(businessUid: string | number): Promise<BusinessData>
     /**
-     * Deletes all data that `businesses.export` returns, in small batches, and records an action `erase` in the journal:
-     * the business, the time, and `actor`, who requested it. Reads and handlers under way do not restore deleted data. A
-     * later delivery is stored as a new one. If it rejects, call it again.
+     * Deletes all data that `businesses.export` returns, in small batches, except for the actions of people, which stay as
+     * the audit for `retention.actionsMs`. It records an action `erase` with the time, `actor`, who did it, and `reason`. The
+     * audit has a hash in place of the business, and no identifier of its subscriptions; `businesses.history` and
+     * `journal.list` find it by the uid. Reads and handlers under way do not restore deleted data. A later delivery is stored
+     * as a new one. If it rejects, call it again.
      *
      * @example
-     * const { erasedAt, rows } = await marketplace.businesses.erase('business-1', { actor: 'ada@example.com' })
+     * const by = { actor: 'ada@example.com', reason: 'request 12' }
+     * const { erasedAt, rows, auditUid } = await marketplace.businesses.erase('business-1', by)
      */
-    erase(businessUid: string | number, options?: { actor?: string }): Promise<EraseSummary>
+    erase(businessUid: string | number, options?: { actor?: string; reason?: string }): Promise<EraseSummary>
   }
   journal: {
     /**
@@ -284,8 +287,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     replayAll(filter: ReplayFilter, options?: { limit?: number; dryRun?: boolean }): Promise<ReplaySummary>
     /**
-     * Records an action of a person as an entry of the kind `action`. No handler gets it. Its retention is that of finished
-     * events.
+     * Records an action of a person as an entry of the kind `action`, and gives the logger a line of it. No handler gets it.
+     * Its retention is `retention.actionsMs`. Name the business and the subscription in their own fields: an erasure
+     * removes them there, also when it does not know them any more.
      *
      * @example
      * await marketplace.journal.recordAction({ actor: 'ada', action: 'replay', entryId: id, reason: 'ticket 812' })

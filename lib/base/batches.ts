@@ -18,12 +18,19 @@ export function createBatches<Item, Result>(options: {
    * It takes at least the first.
    */
   take(): (item: Item) => boolean
+  /**
+   * Called before a batch begins. Returns those of the waiting items (`waiting()`) that still wait, in the order in which batches take
+   * them; undefined: all, as they are. The others reject with `refused`. Must not reject.
+   */
+  arrange?(waiting: () => readonly Item[]): Promise<readonly Item[]> | undefined
+  /** The error of the items that `arrange` leaves out. */
+  refused?(): unknown
   /** Writes the items in one transaction. Resolves with the results in the same order. */
   write(items: readonly Item[]): Promise<readonly Result[]>
   /** Whether the data of a single item may have caused this error. */
   split(error: unknown): boolean
 }): Batches<Item, Result> {
-  const { take, write, split } = options
+  const { take, write, split, arrange, refused } = options
   let waiting: Waiter<Item, Result>[] = []
   let isRunning = false
 
@@ -31,9 +38,25 @@ export function createBatches<Item, Result>(options: {
     isRunning = true
     while (waiting.length > 0) {
       await nextTurn()
+      const arranged = arrange?.(() => waiting.map(({ item }) => item))
+      if (arranged) await reorder(arranged)
       await writeAll(takeBatch())
     }
     isRunning = false
+  }
+
+  async function reorder(arranged: Promise<readonly Item[]>) {
+    const before = new Map(waiting.map((waiter) => [waiter.item, waiter]))
+    waiting = []
+    const kept: Waiter<Item, Result>[] = []
+    for (const item of await arranged) {
+      const waiter = before.get(item)
+      if (waiter) kept.push(waiter)
+      before.delete(item)
+    }
+    // Those that came meanwhile follow.
+    waiting = [...kept, ...waiting]
+    for (const { reject } of before.values()) reject(refused?.())
   }
 
   function takeBatch(): Waiter<Item, Result>[] {

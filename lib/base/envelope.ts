@@ -1,7 +1,7 @@
 /** One event of a delivery: the parsed value, and its JSON text. */
 export interface Envelope {
   value: unknown
-  /** The text as it was sent; null when the delivery has several envelopes, or when an earlier middleware parsed it. */
+  /** The text as it was sent, without a byte order mark; null for an element of an array, or when an earlier middleware parsed it. */
   text: string | null
 }
 

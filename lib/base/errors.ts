@@ -1,3 +1,5 @@
+import { types } from 'node:util'
+
 /**
  * Every error that this package throws or replies with, as one table: the code is stable, the status is what an HTTP
  * reply carries, and `retryable` is whether the same call may succeed later. `refusal` marks the answers by which the
@@ -47,6 +49,7 @@ export const ERROR_CODES = {
   store_in_use: { status: 503, retryable: true },
   store_of_another_app: { status: 500, retryable: false },
   store_unavailable: { status: 503, retryable: true },
+  delivery_turned_away: { status: 503, retryable: true },
   backup_failed: { status: 500, retryable: true },
   restore_failed: { status: 500, retryable: true },
   // Handlers
@@ -154,14 +157,21 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** The class and the message of a thrown value of any kind, for the journal or a log; never a stack, and bounded. */
+/**
+ * The class and the message of a thrown value of any kind, for the journal or a log: `TypeError: x is not a function`. It
+ * begins with the class and a colon, whatever was thrown; never a stack, and bounded.
+ */
 export function thrownText(thrown: unknown, maxLength: number): string {
+  return `${classOf(thrown)}: ${messageOf(thrown)}`.slice(0, maxLength)
+}
+
+/** The name of the class of a thrown value; the type of a value that is not an error. */
+export function classOf(thrown: unknown): string {
   try {
-    return (thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)).slice(
-      0,
-      maxLength,
-    )
+    if (!(thrown instanceof Error || types.isNativeError(thrown))) return typeof thrown
+    const { name } = thrown.constructor
+    return /^[\p{ID_Continue}$]{1,100}$/u.test(name) ? name : 'Error'
   } catch {
-    return 'a thrown value that cannot be converted to text'
+    return 'unknown'
   }
 }

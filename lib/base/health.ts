@@ -207,6 +207,12 @@ export const PROBLEMS = {
       'All recent purchase events, or all known subscriptions, are for other items than yours, so these businesses have no access.',
     next: 'Compare app.purchasableUid with the items that the message names.',
   },
+  deliveries_turned_away: {
+    status: 'degraded',
+    means:
+      'The database contains so many deliveries that name nothing known, and may be made up, that further ones are refused, or only counted if they are not recognised. Deliveries for known businesses are accepted.',
+    next: 'Look at the newest entries of the journal. If your platform did not send them, somebody has a delivery secret: replace it, as docs/security.md describes. If it did, import the purchases that are missing.',
+  },
   shapes_refused: {
     status: 'degraded',
     means:

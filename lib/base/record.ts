@@ -206,6 +206,7 @@ export function storable(text: string): string {
 export function updatedAtMs({ updated_at }: SubscriptionRecord): number {
   if (typeof updated_at !== 'string') return Number.NaN
   // The platform's times are UTC. JavaScript reads a time without an offset as local time.
-  const hasOffset = !/\d\d:\d\d[\d:.]*$/.test(updated_at) || /[+-]\d\d:\d\d$/.test(updated_at)
+  // `$` stands first, so that a text of colons is searched once from its end, and not from each of them.
+  const hasOffset = !/$(?<=\d\d:\d\d[\d:.]*)/.test(updated_at) || /[+-]\d\d:\d\d$/.test(updated_at)
   return Date.parse(hasOffset ? updated_at : `${updated_at}Z`)
 }

@@ -62,7 +62,7 @@ export function createClassifier<R extends EventDefinitions>(
     try {
       return examine(envelope) as Classification<R>
     } catch {
-      // Only for an object with a throwing getter; no JSON value has one.
+      // For an object with a throwing getter, which no JSON value has, and for an app's own schema that returns no result.
       return unrecognised('envelope: it cannot be examined')
     }
   }

@@ -93,7 +93,7 @@ export interface MarketplaceEvent<Name extends EventName<R>, R extends EventDefi
   entity_name: R[Name]['entity_name']
   event_type: R[Name]['event_type']
   data: EventData<Name, R>
-  /** When the delivery was received: ISO 8601, UTC. */
+  /** When the delivery was stored: ISO 8601, UTC. */
   receivedAt: string
 }
 

@@ -23,12 +23,12 @@ interface BodyOptions {
 /**
  * Returns `readBody(req, take, refuse)`, which reads the body of a delivery and then calls either `take` with the body
  * or `refuse` with the reason, once. It throws at once when the headers already show the reason. An error that `take`
- * throws goes to `refuse` too.
+ * throws goes to `refuse` too, or is thrown if the body was read before.
  *
- * Any content type is accepted, as long as the text is UTF-8. A body that the app's own middleware has read comes from the
+ * Any content type but multipart is accepted, as long as the text is UTF-8. A body that the app's own middleware has read comes from the
  * request, any other is read here; see docs/decisions/bodies-read-before.md.
  *
- * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_too_large`,
+ * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_not_utf8`, `body_too_large`,
  * `body_timeout`, `body_incomplete` or `body_already_read`. Messages never contain the body.
  */
 export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) {
@@ -38,16 +38,18 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     checkContentType(req.headers['content-type'])
     if (Number(req.headers['content-length']) > limitBytes) throw tooLarge(limitBytes)
     if (req.readableDidRead || req.readableEnded) {
-      take(bodyReadBefore(req, limitBytes))
+      take({ ...bodyReadBefore(req, limitBytes), sent: sentBytes(req) })
       return
     }
     if (req.destroyed) throw incomplete()
     const decompress = decompressorFor(req.headers['content-encoding'])
     readBytes(req, refuse, (bytes) => {
-      if (decompress === undefined) take({ bytes })
+      // A middleware that calls `setEncoding` decodes the chunks, and not every encoding can be undone.
+      const sent = req.readableEncoding === null ? bytes : undefined
+      if (decompress === undefined) take({ bytes, sent })
       else {
         decompressed(decompress, bytes, limitBytes)
-          .then((plain) => take({ bytes: plain }))
+          .then((plain) => take({ bytes: plain, sent }))
           .catch(refuse)
       }
     })
@@ -208,6 +210,15 @@ function bodyReadBefore(req: BodyRequest, limitBytes: number): Body {
     )
   }
   return { parsed: asJson(body) }
+}
+
+/** The bytes as they were sent, if the middleware left them. Most middleware leaves those that it has decompressed. */
+function sentBytes({ rawBody, body, headers }: BodyRequest): Buffer | undefined {
+  const left = rawBody instanceof Uint8Array ? rawBody : body
+  if (!(left instanceof Uint8Array) || left.length === 0) return undefined
+  const isEncoded = !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
+  if (isEncoded && isUtf8(left)) return undefined
+  return Buffer.from(left.buffer, left.byteOffset, left.byteLength)
 }
 
 /** Whether `rawBody` can be used: some apps store the compressed bytes. */

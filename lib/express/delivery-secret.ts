@@ -81,7 +81,7 @@ export function targetUrl(mountUrl: string | URL, secret: string): string {
   }
   url.search = ''
   url.hash = ''
-  url.pathname = `${url.pathname.replace(/\/+$/, '')}/${secret}`
+  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${secret}`
   return url.href
 }
 

@@ -107,7 +107,7 @@ function mountPath(options: unknown): string {
   if (otherwise !== undefined && typeof otherwise !== 'function') {
     throw refuse('otherwise must be a function (req, res)')
   }
-  const mount = path.replace(/\/+$/, '')
+  const mount = path.replace(/(?<!\/)\/+$/, '')
   if (mount === '' && otherwise)
     throw refuse('the path / covers every request and leaves none for otherwise; choose a longer path')
   return mount

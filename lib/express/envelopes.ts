@@ -3,14 +3,17 @@ import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 
 /** The bytes or the text of a body, or the value that an earlier middleware parsed from it. */
-export type Body = { bytes: Buffer } | { text: string } | { parsed: unknown }
+export type Body = ({ bytes: Buffer } | { text: string } | { parsed: unknown }) & {
+  /** The bytes as the sender sent them, before decompression; undefined if an earlier middleware left none. */
+  sent?: Buffer | undefined
+}
 
 /** The most envelopes in an array. A longer array is a single unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
 
 /**
  * The envelopes of a body, and `acknowledgement`, which makes the JSON of the 200 from their receipts:
- * `{ received, id }`, for an array also `ids`, and `issues` if there are any.
+ * `{ received, id }`, for an array of 1 to 1,000 also `ids`, and `issues` if there are any.
  *
  * Throws `body_not_utf8` or `body_not_json`; `acknowledgement` throws when a receipt is missing.
  */

@@ -32,8 +32,13 @@ export interface ReceiverOptions {
 /** A further check of a delivery. Only true lets it in. */
 export type VerifyDelivery = (delivery: {
   req: IncomingMessage
-  /** The body as text; undefined if an earlier middleware has parsed it. */
+  /** The body as text, decompressed; undefined if an earlier middleware has parsed it. */
   text: string | undefined
+  /**
+   * The body as it was sent, which a signature covers: with a `Content-Encoding` the compressed bytes. Undefined if an
+   * earlier middleware has read the body and left no such bytes in `req.rawBody` or `req.body`.
+   */
+  bytes: Buffer | undefined
 }) => boolean | Promise<boolean>
 
 /** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
@@ -48,10 +53,10 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * |---|---|
  * | wrong secret | 404 with no body, before the body is read |
  * | any method but POST | 405 |
- * | a body that cannot be read, or is not JSON | 400, 408, 413 or 415 |
+ * | a body that cannot be read, or is not JSON | 400, 408, 413, 415, or 500 if it was read before |
  * | refused by `verifyDelivery` | 403 |
- * | JSON | 200 `{ received, id }` after `accept` has resolved; for an array also `ids`; `issues` if there are any |
- * | not accepted in time | 503 with `Retry-After` |
+ * | JSON | 200 `{ received, id }` after `accept` has resolved; for an array of 1 to 1,000 also `ids`; `issues` if there are any |
+ * | not accepted in time, or `accept` or `verifyDelivery` failed | 503 with `Retry-After` |
  *
  * Not stated by the interface document: which reply the platform expects, and whether it sends a refused delivery again.
  * So all JSON is accepted, recognised or not, and is on disk before it is acknowledged.
@@ -129,7 +134,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
         accept(envelopes, secret).then(acknowledge, fail)
         return
       }
-      Promise.resolve(verifyDelivery({ req, text }))
+      Promise.resolve(verifyDelivery({ req, text, bytes: body.sent }))
         .then((answer) => {
           if (!isOpen) return
           if (answer === true) {

@@ -2,7 +2,8 @@ import type { Clock } from '../base/clock.js'
 import { MarketplaceError, messageOf } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
-import type { DeadEntry, Entry, EntryEnd, NewEvent, ReadClaim } from '../store/port/store.js'
+import { auditUid, createUidRemoval } from '../store/journal/audit.js'
+import type { DeadEntry, Entry, EntryEnd, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import type { FailedCall } from '../work/handling/call-handlers.js'
@@ -56,8 +57,11 @@ export function createReporting(options: {
   return {
     delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean) {
       count('deliveries', { outcome })
-      replies.note(outcome, isDelivery)
-      if (error?.cause) failure('receiving', error.cause)
+      // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
+      const { cause } = error ?? {}
+      const isTurnedAway = cause instanceof MarketplaceError && cause.code === 'delivery_turned_away'
+      if (!isTurnedAway) replies.note(outcome, isDelivery)
+      if (cause) failure('receiving', cause)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 
@@ -118,6 +122,17 @@ export function createReporting(options: {
     died: (entry: DeadEntry) => failures.call(publicDeath(entry)),
 
     onHandlerError: failures.add,
+
+    /** A person did something. No erasure reaches a log, so the line never has the uid of the business. */
+    action({ id, name, businessUid, payload }: NewAction) {
+      const { actor, reason, entry_id } = JSON.parse(payload) as Record<string, string | null>
+      const about = { id, action: name, actor, reason, entry_id }
+      const withoutUids = businessUid === null ? (text: string) => text : createUidRemoval(businessUid)
+      const fields: Record<string, string> = { area: 'audit', code: 'action' }
+      for (const [field, value] of Object.entries(about)) if (value) fields[field] = withoutUids(value)
+      if (businessUid !== null) fields.business_uid = auditUid(businessUid)
+      telemetry.report('info', fields, 'A person did something that the journal records')
+    },
 
     otherwiseFailed(error: unknown) {
       telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))

@@ -62,9 +62,11 @@ export function createHttp(options: {
           ...(body === undefined ? {} : { body }),
         })
       const response = await (isSecretInUrl ? untraced(call) : call())
-      if (response.status >= 300 && response.status < 400) {
+      const isRedirect = response.status >= 300 && response.status < 400
+      // A fetch of the app's own may hide the redirect (status 0), or follow it although it should not.
+      if (isRedirect || response.type === 'opaqueredirect' || response.redirected) {
         response.body?.cancel().catch(() => {})
-        throw failure('platform_redirected', `it answered ${response.status}, and redirects are not followed`)
+        throw failure('platform_redirected', 'it answered with a redirect, and redirects are not followed')
       }
       const text = await readText(response, maxReplyBytes)
       return {
@@ -111,7 +113,7 @@ export function platformUrl(base: string, path: string, query: Record<string, st
     )
   }
   const url = new URL(base)
-  url.pathname = url.pathname.replace(/\/+$/, '') + path
+  url.pathname = url.pathname.replace(/(?<!\/)\/+$/, '') + path
   for (const [name, value] of Object.entries(query)) url.searchParams.set(name, value)
   return url
 }

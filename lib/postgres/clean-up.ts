@@ -44,7 +44,7 @@ export function createCleanUp({ schema, clock }: { schema: string; clock: Clock 
 }
 
 const msSince = (column: string) =>
-  sql.raw(`(extract(epoch from clock_timestamp() - ${column}) * 1000)::bigint`)
+  sql.raw(`(extract(epoch from statement_timestamp() - ${column}) * 1000)::bigint`)
 
 /** The one that holds most. Vacuum holds nothing, and this transaction will have ended. */
 const HOLDERS = sql<Holder>`

@@ -1,5 +1,5 @@
 import type { Columns, Dialect } from '../store/sql/dialect.js'
-import { sql } from '../store/sql/sql.js'
+import { type Sql, sql } from '../store/sql/sql.js'
 import { placeholder } from './transactions.js'
 
 /** PostgreSQL's SQL. Its time is the server's. */
@@ -18,7 +18,7 @@ export const postgresDialect: Dialect = {
       table,
       insert: (values) => sql`select ${values} from ${table} as given`,
       insertFirst: (key, values, where) =>
-        sql`select distinct on (${key}) ${values} from ${table} as given where ${where} order by ${key}, given.at`,
+        sql`select distinct on (${sorted(key)}) ${values} from ${table} as given where ${where} order by ${sorted(key)}, given.at`,
       each: (select) => sql`select found.* from ${table} as given cross join lateral (${select}) as found`,
       of: (column) => sql.ref(`given.${column}`),
     }
@@ -49,6 +49,9 @@ export const postgresDialect: Dialect = {
   sortedText: sql`text collate "C"`,
   busyTable: sql`with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000)`,
 }
+
+/** A text by which a statement locks rows: in the order of `sortedText`, whatever the collation of the database. */
+const sorted = (text: Sql) => sql`${text} collate "C"`
 
 /** Stands in a statement for the parameter that has the rows of a write as JSON. */
 const ROWS = Symbol('rows')

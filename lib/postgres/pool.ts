@@ -55,6 +55,7 @@ export function createConnections(
   const ignore = () => {}
 
   async function openPool(): Promise<PostgresPool> {
+    unanswered.open()
     const pool = typeof from === 'string' ? await createPool(from, max) : from
     pool.on('error', ignore)
     return pool

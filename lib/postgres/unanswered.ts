@@ -24,6 +24,7 @@ export interface Unanswered {
 export function createUnanswered(clock: Clock) {
   const held = new Set<Unanswered & { sureUntil: number }>()
   let askedAt = Number.NEGATIVE_INFINITY
+  let isClosed = false
   let timer: unknown
 
   function release(each: Unanswered & { sureUntil: number }, destroy: boolean) {
@@ -37,8 +38,15 @@ export function createUnanswered(clock: Clock) {
   }
 
   return {
+    /** The pool has been opened, perhaps again. */
+    open() {
+      isClosed = false
+    },
+
     /** Keeps the connection, which nobody uses any more, until its answer comes. */
     hold(connection: Unanswered) {
+      connection.answered.catch(() => {})
+      if (isClosed) return connection.release(true)
       const each = { ...connection, sureUntil: clock.monotonic() + SURE_MS }
       held.add(each)
       timer ??= clock.setTimeout(closeUnsure, SECOND)
@@ -61,8 +69,9 @@ export function createUnanswered(clock: Clock) {
       }
     },
 
-    /** Closes all of them. */
+    /** Closes all of them, and those that come until the pool is opened again: its end waits for each. */
     close() {
+      isClosed = true
       clock.clearTimeout(timer)
       timer = undefined
       for (const each of held) release(each, true)

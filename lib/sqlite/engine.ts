@@ -47,7 +47,7 @@ export function createSqliteEngine(options: {
   let damage: unknown
   /** Commits of this process. Earlier commits of others precede them in the WAL, so one sync covers both. */
   let commits = 0
-  /** The number of commits before the first failed sync: none of them counts as durable. */
+  /** The number of commits before the last failed sync: none of them counts as durable. */
   let distrusted = 0
   let stopWatching = () => {}
 

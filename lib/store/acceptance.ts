@@ -1,11 +1,23 @@
 import { createBatches } from '../base/batches.js'
+import type { Clock } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import {
+  type Allowance,
+  add,
+  createAllowance,
+  createTurnedAway,
+  fits,
+  type Size,
+  sizesOf,
+  type Wanted,
+} from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
 import type { Hint, NewEvent } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
+import type { Subscriptions } from './subscriptions/subscriptions.js'
 import type { WriteHealth } from './write-health.js'
 
 /** The events and refresh requests of one call. */
@@ -17,43 +29,96 @@ interface Accepted {
 /**
  * Writes events and refresh requests durably. Many calls share a transaction, a sync and the hints: while one batch is
  * committed and synced, the next one collects. A batch is bounded in rows and bytes, so that no commit holds the event loop
- * for long. What waits is bounded too; beyond that, calls are rejected at once.
+ * for long.
+ *
+ * What waits is bounded too. When more waits than fits into one batch, the order is that of every queue here: first what
+ * the app asked for, then what names a subscription that was read before, then the rest, the calls with the fewest rows
+ * first. So somebody who makes up deliveries delays only what nobody can tell from them, and those are the ones that are
+ * refused when too much waits.
  */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'writeAll' | 'mark' | 'durable' | 'isDataError'>
+  engine: Pick<
+    Engine,
+    'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked' | 'isOneOf'
+  >
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
+  subscriptions: Pick<Subscriptions, 'readAmong'>
   health: Pick<WriteHealth, 'watch'>
+  clock: Pick<Clock, 'monotonic'>
   announce(hint: Hint): void
   /** The largest batch. A single call may be larger. */
   maxBatch?: Size
-  /** The most that waits. Calls beyond it are rejected with `store_unavailable`. */
+  /** The most that waits. */
   maxWaiting?: Size
+  /** The most that is stored of what may be made up. */
+  most?: Allowance
 }) {
-  const { engine, ownership, request, journal, health, announce } = options
+  const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
+  const allowance = createAllowance({ engine, clock, ...(options.most && { allowance: options.most }) })
+  const turnedAway = createTurnedAway(clock)
 
-  const batches = createBatches<Sized, void>({
-    /** In the order of arrival: the first call that does not fit ends the batch. */
+  const batches = createBatches<Waiting, void>({
+    /** In their order: the first call that does not fit ends the batch. */
     take() {
       const batch: Size = { rows: 0, bytes: 0 }
       let isFull = false
       return ({ size }) => {
-        isFull ||= batch.rows > 0 && isBeyond(batch, size, maxBatch)
+        isFull ||= batch.rows > 0 && !fits(batch, size, maxBatch)
         if (isFull) return false
         add(batch, size)
-        add(waiting, { rows: -size.rows, bytes: -size.bytes })
+        subtract(waiting, size)
         return true
       }
     },
+    arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
+    refused: tooMuch,
     async write(batch) {
       await health.watch(() => commit(batch))
       return []
     },
     split: (error) => engine.isDataError(error),
   })
+
+  /** Whether calls name something that was read before. Those for which there is no room share a query. */
+  const lookUps = createBatches<readonly NewEvent[], boolean>({
+    take: () => () => true,
+    async write(calls) {
+      const isRead = await engine.read((db) => subscriptions.readAmong(db, calls.flat()))
+      return calls.map((events) => events.some(isRead))
+    },
+    split: () => false,
+  })
+
+  /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room. */
+  async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
+    await findUnread(calls.filter(({ isUnread }) => isUnread === undefined))
+    const sorted = [...calls].sort(
+      (a, b) => Number(a.isUnread) - Number(b.isUnread) || (a.isUnread ? a.size.rows - b.size.rows : 0),
+    )
+    const kept: Size = { rows: 0, bytes: 0 }
+    return sorted.filter(({ size }) => {
+      const isKept = kept.rows === 0 || fits(kept, size, maxWaiting)
+      if (isKept) add(kept, size)
+      else subtract(waiting, size)
+      return isKept
+    })
+  }
+
+  /** Looks up which calls name nothing that was read before. While the store cannot tell, none does. */
+  async function findUnread(calls: readonly Waiting[]) {
+    const named = calls.flatMap(({ events }) => events.slice(0, LOOKED_AT))
+    try {
+      const isRead = await engine.read((db) => subscriptions.readAmong(db, named))
+      for (const call of calls)
+        call.isUnread = call.events.length > 0 && !call.events.slice(0, LOOKED_AT).some(isRead)
+    } catch {
+      for (const call of calls) call.isUnread = false
+    }
+  }
 
   async function commit(batch: readonly Accepted[]) {
     const events = batch.flatMap((call) => call.events)
@@ -70,46 +135,103 @@ export function createAcceptance(options: {
   }
 
   return {
-    /** Resolves when the call is on disk. */
-    accept(call: Accepted): Promise<void> {
-      const size = sizeOf(call)
-      // A lone call may be of any size.
-      if (waiting.rows > 0 && isBeyond(waiting, size, maxWaiting)) {
+    /**
+     * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
+     * store keeps enough of them.
+     */
+    async accept(given: Accepted): Promise<readonly string[]> {
+      const wanted = sizesOf(given.events)
+      const taken = allowance.take(wanted)
+      const { call, unstored, written } = taken
+        ? { call: given, unstored: [], written: taken }
+        : await withinAllowance(given, wanted)
+      try {
+        const isOnlyCounted = unstored.length > 0 && call.events.length === 0
+        if (!isOnlyCounted) await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
+      } finally {
+        written()
+      }
+      return unstored
+    },
+
+    /** What was not stored within the last hour, for health; null: nothing. */
+    turnedAway: turnedAway.lately,
+  }
+
+  async function write(call: Accepted, sizes: Wanted) {
+    const size = sizeOf(sizes)
+    // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
+    const most = isSmall(size) ? double(maxWaiting) : maxWaiting
+    if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
+    add(waiting, size)
+    await batches.add({ ...call, size, isUnread: undefined })
+  }
+
+  /** The part of a call for which there is room. Throws if its events name nothing that was read before, and have none. */
+  async function withinAllowance(
+    call: Accepted,
+    wanted: Wanted,
+  ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
+    const taken = await allowance.takeAfterAll(wanted)
+    if (taken) return { call, unstored: [], written: taken }
+    if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
+      if (!(await lookUps.add(call.events))) {
+        turnedAway.refused()
         throw new MarketplaceError(
-          'store_unavailable',
-          'Cannot store the delivery: too many deliveries wait for the store',
+          'delivery_turned_away',
+          'Cannot store the delivery: it names nothing that was read before, and the store keeps as much of that as it may',
         )
       }
-      add(waiting, size)
-      return batches.add({ ...call, size })
-    },
+    }
+    if (allowance.hasRoom({ ...wanted, event: NOTHING }))
+      return { call, unstored: [], written: allowance.use(wanted) }
+    const unrecognised = call.events.filter(({ kind }) => kind === 'unrecognised')
+    turnedAway.counted(unrecognised)
+    const events = call.events.filter(({ kind }) => kind !== 'unrecognised')
+    return {
+      call: { ...call, events },
+      unstored: unrecognised.map(({ id }) => id),
+      written: allowance.use({ ...wanted, unrecognised: NOTHING }),
+    }
   }
 }
 
-export interface Size {
-  rows: number
-  bytes: number
+function tooMuch() {
+  return new MarketplaceError(
+    'store_unavailable',
+    'Cannot store the delivery: too many deliveries wait for the store',
+  )
 }
 
-interface Sized extends Accepted {
+interface Waiting extends Accepted {
   size: Size
+  /** Whether it names nothing that was read before; undefined: not looked up. */
+  isUnread: boolean | undefined
 }
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
+const NOTHING: Size = { rows: 0, bytes: 0 }
+/** The events of a call by which it is looked up. */
+const LOOKED_AT = 16
+/** The payload of a small call, such as a notice. */
+const SMALL_BYTES = 16 * 1024
 
-function sizeOf({ events }: Accepted): Size {
-  let bytes = 0
-  for (const { payload } of events) bytes += Buffer.byteLength(payload)
-  return { rows: Math.max(1, events.length), bytes }
+function sizeOf({ event, unrecognised }: Wanted): Size {
+  const size = { ...event }
+  add(size, unrecognised)
+  return { ...size, rows: Math.max(1, size.rows) }
 }
 
-function add(total: Size, more: Size): void {
-  total.rows += more.rows
-  total.bytes += more.bytes
+function isSmall({ rows, bytes }: Size): boolean {
+  return rows === 1 && bytes <= SMALL_BYTES
 }
 
-function isBeyond(size: Size, more: Size, bound: Size): boolean {
-  return size.rows + more.rows > bound.rows || size.bytes + more.bytes > bound.bytes
+function double({ rows, bytes }: Size): Size {
+  return { rows: 2 * rows, bytes: 2 * bytes }
+}
+
+function subtract(total: Size, less: Size): void {
+  add(total, { rows: -less.rows, bytes: -less.bytes })
 }

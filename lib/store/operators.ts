@@ -1,6 +1,6 @@
 import { nextTurn } from '../base/waiting.js'
 import { isNamedWithin } from './journal/is-handled.js'
-import { LANE_TOPICS } from './lanes/heads.js'
+import { firstDueOf, LANE_TOPICS } from './lanes/heads.js'
 import type { Arrival, StoreObservation } from './port/operators.js'
 import { isTopicAmong, type Topic, URGENCY } from './port/store.js'
 import type { ClockOffset } from './sql/clock-offset.js'
@@ -55,9 +55,7 @@ export function createObservation(
           select ${anyOf(reads)} as reads,
             ${anyOf([sql`select 1 from lanes where lease_token is not null`])} as leased, topic
           from (
-            select topic from topics where topic is not null and ${isNamedWithin(engine, sql.ref('topics.topic'))} and (
-              select due_at from lanes where lanes.topic = topics.topic order by due_at limit 1
-            ) <= ${soon}
+            select topic from topics where topic is not null and ${isNamedWithin(engine, sql.ref('topics.topic'))} and ${firstDueOf(sql`1 = 1`)} <= ${soon}
             union all
             select null
           ) as due`.execute(db)

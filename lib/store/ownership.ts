@@ -16,7 +16,8 @@ import { type Connection, type Sql, sql } from './sql/sql.js'
  * | another app | rejects, unless the owner adopts the store |
  *
  * Every call of the store first checks once a second, outside of its transaction, that the store still belongs to this
- * app. So an app whose store was taken over may write for a second more.
+ * app. So an app whose store was taken over may write for a second more, and end the
+ * transaction that it has begun.
  */
 export function createOwnership(
   engine: Pick<Engine, 'read' | 'write' | 'columns' | 'forUpdate'>,

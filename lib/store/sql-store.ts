@@ -3,6 +3,7 @@ import { MarketplaceError } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
 import { requireStorable } from '../base/record.js'
 import { createAcceptance } from './acceptance.js'
+import type { Allowance } from './allowance.js'
 import { createEntryCounts } from './journal/counts.js'
 import { createErasing } from './journal/erase.js'
 import { createHandledTopics } from './journal/handled-topics.js'
@@ -38,7 +39,11 @@ import { createWriteHealth, createWriteProbe } from './write-health.js'
  * The store over either engine. This file decides for each call which transaction it runs in, whether it waits for the
  * disk, and which hints follow. The SQL is in the files of the tables.
  */
-export function createSqlStore(engine: Engine, clock: Clock = systemClock): Store {
+export function createSqlStore(
+  engine: Engine,
+  clock: Clock = systemClock,
+  bounds: { most?: Allowance } = {},
+): Store {
   // The commit stands, whatever a listener throws.
   const listeners = createListeners<Hint>(() => {})
   const notify = listeners.call
@@ -68,7 +73,10 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     isDataError: (error) => engine.isDataError(error),
     clock,
   })
-  const acceptance = createAcceptance({ engine, ownership, request, journal, health, announce })
+  const acceptance = createAcceptance({
+    ...{ engine, ownership, request, journal, subscriptions, health, clock, announce },
+    ...bounds,
+  })
   const closing = new AbortController()
   const lifeCycle = createLifeCycle({
     begin,
@@ -88,6 +96,13 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
     engine,
     write: inside.write,
     insertChanges: journal.insertChanges,
+    async promote(trx, read) {
+      await lanes.promote(trx, read)
+      await journal.promote(
+        trx,
+        read.map(({ subscriptionUid }) => subscriptionUid),
+      )
+    },
     recordRead: ownership.recordRead,
     notify,
     announce,
@@ -96,7 +111,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, write, lanes, journal, offsetOf, announce })
+  const erase = createErasing({ engine, read, write, lanes, journal, offsetOf, notify, announce })
 
   return {
     ...calls,
@@ -109,7 +124,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         requireStorable(event.refresh)
         requests.push({ request: event.refresh, cause: 'event' })
       }
-      await whileOpen(() => acceptance.accept({ events, requests }))
+      return whileOpen(() => acceptance.accept({ events, requests }))
     },
 
     async requestRefresh(request, cause = 'request') {
@@ -172,12 +187,16 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
 
     prune: (retention) =>
       prune(write, async (trx) => {
+        const subscriptions = await pruneSubscriptions(trx, retention)
         const { rows, dead } = await pruneJournal(trx, retention)
-        return { rows: rows + (await pruneSubscriptions(trx, retention)), dead }
+        return { rows: rows + subscriptions, dead }
       }),
 
     counts: (maxStaleMs) =>
-      read(async (db) => ({ ...(await subscriptionCounts(db, maxStaleMs)), ...(await entryCounts(db)) })),
+      read(async (db) => ({
+        ...(await subscriptionCounts(db, maxStaleMs)),
+        ...(await entryCounts(db)),
+      })),
 
     ...createObservation(engine, read, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
@@ -187,6 +206,7 @@ export function createSqlStore(engine: Engine, clock: Clock = systemClock): Stor
         await engine.backup(path, closing.signal)
       }),
     problem: async (inTimeMs) => health.problem(inTimeMs),
+    turnedAway: async () => acceptance.turnedAway(),
     subscribe: listeners.add,
   }
 

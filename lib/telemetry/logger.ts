@@ -4,12 +4,12 @@ import { type Clock, SECOND } from '../base/clock.js'
 /**
  * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
  * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area` and
- * `status`. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
+ * `status`, and those of the audit. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
  */
 export interface Logger {
   /** Details for an investigation. */
   debug?(fields: LogFields, message: string): unknown
-  /** A problem has ended. */
+  /** A problem has ended. Or, in the area `audit`, a person did something that the journal records. */
   info?(fields: LogFields, message: string): unknown
   /** A problem that needs a look. The work continues. */
   warn(fields: LogFields, message: string): unknown

@@ -223,6 +223,9 @@ export class Deliverer {
   }
 }
 
+/** The rest of a longer reply is not read. */
+const MAX_REPLY_BYTES = 64 * 1024
+
 /** The outcome of a delivery: the status of the reply, or why there was none (an error code, never an address). */
 export type Outcome = { status: number } | { error: string }
 
@@ -271,7 +274,11 @@ export function post(options: {
     // The status counts even if the connection closes before the rest of the reply.
     response.on('close', () => finish({ status }))
     response.on('error', () => {})
-    response.resume()
+    let bytes = 0
+    response.on('data', (chunk: Buffer) => {
+      bytes += chunk.length
+      if (bytes > MAX_REPLY_BYTES) finish({ status })
+    })
   })
   if (hangUp) request.on('finish', () => abort('hung up'))
   if (expectContinue) {

@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE } from '../../../lib/base/clock.js'
+import { DAY, HOUR, MINUTE } from '../../../lib/base/clock.js'
+import type { Store } from '../../../lib/store/port/store.js'
+import { type Connection, sql as statement } from '../../../lib/store/sql/sql.js'
 import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -113,4 +115,79 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     const claimed = await leasedEntries(store, { topics: ['event:*'], entryLimit: 100 })
     expect(claimed.map(({ id }) => id)).toEqual([first.id, second.id])
   })
+
+  it('H218 reports no lease that ran out of a topic that no process has, and deletes what an erasure has emptied', async () => {
+    const { store, sql } = await open()
+    await handling(store, EVERY_TOPIC)
+    await store.accept(['kept', 'erased'].map((key) => ({ ...eventOf(key, key), ...ODD, key })))
+    await leasedEntries(store)
+    await store.erase('erased', { id: 'erasure', name: 'erase', businessUid: 'erased', payload: '{}' })
+    await sql(`update lanes set due_at = due_at - ${HOUR}`)
+    const overdueMs = async () => (await store.counts()).oldestPendingMs
+    expect(await overdueMs()).toBeGreaterThan(50 * MINUTE)
+    await sql(`update handlers set seen_at = seen_at - ${HOUR}`)
+    await handling(store, ['event:other'])
+    expect(await overdueMs()).toBeNull()
+    await pruneAll(store)
+    expect(await sql('select key from lanes')).toEqual([{ key: 'kept' }])
+    // The other one is taken up when a process has its topic again.
+    expect(await leasedEntries(store)).toMatchObject([{ key: 'kept' }])
+  })
+
+  it('H219 does not claim to have replayed an entry that is deleted meanwhile', async () => {
+    const { store, sql, engine: own } = await open()
+    await handling(store, EVERY_TOPIC)
+    const entry = eventOf('s1')
+    await store.accept([entry])
+    await finish(
+      store,
+      (await leasedEntries(store)).map((each) => ending(each, DONE)),
+    )
+    const write = own.write
+    own.write = (work) =>
+      write((trx) =>
+        work({
+          ...trx,
+          async query(query) {
+            if (/update journal set attempts/.test(query.text)) await sqlIn(trx, entry.id)
+            return trx.query(query)
+          },
+        }),
+      )
+    expect(await store.replayEntry(entry.id)).toBe(false)
+    expect(await sql('select key from lanes')).toEqual([])
+  })
+
+  it('H221 keeps an old entry whose replay finds no handler for a whole retention from then on', async () => {
+    const { store, sql } = await open()
+    await handling(store, EVERY_TOPIC)
+    const entry = eventOf('s1')
+    await store.accept([entry])
+    const dead = { kind: 'dead', error: 'gave up' } as const
+    await finish(
+      store,
+      (await leasedEntries(store)).map((each) => ending(each, dead)),
+    )
+    await sql(`update journal set received_at = received_at - ${8 * DAY}`)
+    await sql('update handlers set seen_at = 0')
+    expect(await store.replayEntry(entry.id)).toBe(true)
+    await store.handleTopics({ topics: ['unrecognised'], rescueMs: 0, retireMs: 3 * MINUTE })
+    const status = async () => (await store.getEntry(entry.id))?.status
+    expect(await status()).toBe('unhandled')
+    await pruneAll(store)
+    expect(await status()).toBe('unhandled')
+    await sql(`update journal set due_at = due_at - ${8 * DAY}`)
+    await pruneAll(store)
+    expect(await status()).toBe('dead')
+  })
 })
+
+/** What makes an unrecognised delivery of an event. */
+const ODD = { kind: 'unrecognised', name: '', refresh: null } as const
+
+async function pruneAll(store: Store) {
+  const retention = { eventsMs: 7 * DAY, changesMs: 90 * DAY, actionsMs: HOUR, deadMs: 30 * DAY }
+  while ((await store.prune(retention)).rows > 0);
+}
+
+const sqlIn = (trx: Connection, id: string) => statement`delete from journal where id = ${id}`.execute(trx)

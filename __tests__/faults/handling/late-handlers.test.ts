@@ -228,7 +228,9 @@ const changes = (of: Marketplace, status: 'unhandled') => of.journal.list({ kind
 /** Makes everything in the database as old as if this time had passed since. */
 async function age(address: string, ms: number) {
   const { store, sql } = await openStoreWithSql(address)
-  await sql(`update journal set received_at = received_at - ${ms}, settled_at = settled_at - ${ms}`)
+  await sql(
+    `update journal set received_at = received_at - ${ms}, settled_at = settled_at - ${ms}, due_at = due_at - ${ms}`,
+  )
   await sql(`update lanes set due_at = due_at - ${ms} where lease_token is null`)
   await sql(`update handlers set seen_at = seen_at - ${ms}, rescued_at = rescued_at - ${ms}`)
   await store.close()

@@ -40,8 +40,9 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
     store.handleTopics({ topics: [...EVERY_TOPIC, 'event:x'], rescueMs: 10_000, retireMs: HOUR }),
   'replayEntry of a pending one': (store) => store.replayEntry('pending 20000'),
   'replayEntry of a done one': (store) => store.replayEntry('done 5'),
-  prune: (store) => store.prune({ eventsMs: HOUR, changesMs: HOUR, deadMs: HOUR }),
-  'prune that finds nothing': (store) => store.prune({ eventsMs: 1e12, changesMs: 1e12, deadMs: 1e12 }),
+  prune: (store) => store.prune({ eventsMs: HOUR, changesMs: HOUR, actionsMs: HOUR, deadMs: HOUR }),
+  'prune that finds nothing': (store) =>
+    store.prune({ eventsMs: 1e12, changesMs: 1e12, actionsMs: 1e12, deadMs: 1e12 }),
   counts: (store) => store.counts(),
   'due work': (store) => store.dueWork({ withinMs: 1_000 }),
   'due work with handlers': (store) => store.dueWork({ withinMs: 1_000, topics: EVERY_TOPIC }),

@@ -54,7 +54,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     await until('the subscription is read', () => before.isEntitled('b1'))
     await before.close()
 
-    const moved = { store: address, platform: { baseUrl: 'http://moved.test' } }
+    const moved = { store: address, platform: { baseUrl: 'https://moved.test' } }
     await expect(openMarketplace(platform, moved).start()).rejects.toMatchObject({
       code: 'store_of_another_app',
     })

@@ -55,7 +55,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     async () => {
       const { address, platform, sql } = await lab()
       const frozen = loadReceiver(
-        childSettings(platform, address, { handler: 'never returns', reportsFinishes: true }),
+        childSettings(platform, address, { handler: 'obeys its signal', reportsFinishes: true }),
       )
       const other = loadReceiver(childSettings(platform, address, { reportsFinishes: true }))
       await frozen.begin()

@@ -30,6 +30,7 @@ import { addTally, PROMISES, type Tally, tallyLines } from '../../support/world/
  * | calm | Without a fault, `health()` of every instance is ok on every day, and no entry is dead. |
  * | right | Without a fault, every answer is right a minute after a delivered event that a read shows, and otherwise within the time that its evidence allows (`customers.ts`). A payer is never out, and nobody is `stale`. |
  * | open | A map that the app's change handler writes, as the README shows, becomes the truth with the answers. |
+ * | harmless | Somebody who has the delivery secret costs bounded rows. No delivery of a customer who was read before is refused, none of its effects comes more than a second later, and no purchase that was acknowledged is lost. A sender is at work in every tenth world. |
  * | checked | Each invariant is checked. A check that a fault makes impossible is skipped and counted; `world/promises.ts` bounds how many, by reason. |
  *
  * Here the worlds are short. `long/worlds.long.ts` has those of full length, and the month of several faults. The counts
@@ -41,6 +42,8 @@ import { addTally, PROMISES, type Tally, tallyLines } from '../../support/world/
 const { MONTHS_SEED } = process.env
 /** `npm run simulate -- --months` draws others. */
 const SEED = Number(MONTHS_SEED ?? 1)
+/** Of a world with a sender. */
+const SENDER_SEED = 10
 /** With `npm run test:long` the same faults last for days. */
 const longestMs = 8 * HOUR
 
@@ -74,6 +77,10 @@ describe('the days of an app', () => {
     '%s keep every invariant with %s',
     async (_id, _what, name) => expectWhole(await liveThrough(SEED, [name], { longestMs })),
   )
+
+  it('M70 keep every invariant without a fault, beside floods of a sender', async () => {
+    expectWhole(await liveCalmly(SENDER_SEED, { days: 8, habit: 'with handlers', instances: 2 }))
+  })
 
   it('are the same whenever their seed is repeated', async () => {
     const live = () => liveThrough(3, ['kills'])

@@ -45,6 +45,7 @@ function healthBeside(
     store: {
       counts,
       cleanUp: async () => cleanUp && { oldestTransactionMs: null, ...OPEN, ...cleanUp },
+      turnedAway: async () => null,
       problem: async () => null,
       subscriptionsOf: async () => [],
     },

@@ -52,6 +52,7 @@ export const APP_ENV = {
   MARKETPLACE_CODE_NAME: 'my-app',
   DELIVERY_SECRETS: 'q8Zr3mW5xK1vT7yB9nL2cD4f,b7Xk2pR9wM4tZ6yH1nQ8sV3d',
   ADA_PASSWORD: 'not-a-real-password',
+  SIGNATURE_KEY: 'not-a-real-key',
   CONSOLE_TOKEN_KEY: 'p4Xn8vR2kT6wZ1mQ9sL3bY7cD5fH0jGa',
   MARKETPLACE_BASE_URL: 'http://127.0.0.1:1',
   MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1',

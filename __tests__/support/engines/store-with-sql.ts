@@ -1,6 +1,7 @@
 import { type Clock, systemClock } from '../../../lib/base/clock.js'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import type { Allowance } from '../../../lib/store/allowance.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import { type Connection, type Query, sql } from '../../../lib/store/sql/sql.js'
@@ -28,7 +29,7 @@ export interface StoreWithSql {
 /** An open store at an address, with direct SQL beside the methods of its port. Closed after the test. */
 export async function openStoreWithSql(
   address: string,
-  options: { clock?: Clock; schema?: string } = {},
+  options: { clock?: Clock; schema?: string; most?: Allowance } = {},
 ): Promise<StoreWithSql> {
   const { clock = systemClock, schema = 'marketplace_webhooks' } = options
   let queries: Query[] | undefined
@@ -51,7 +52,7 @@ export async function openStoreWithSql(
       else await plain.writeAll(writes)
     },
   }
-  const store = createSqlStore(engine, clock)
+  const store = createSqlStore(engine, clock, options)
   onCleanUp(() => store.close())
   await store.open()
 

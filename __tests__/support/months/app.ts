@@ -1,6 +1,9 @@
-import { MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { type Clock, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { type Marketplace, type MarketplaceOptions, restoreBackup } from '../../../lib/index.js'
+import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import type { Allowance } from '../../../lib/store/allowance.js'
 import type { Store } from '../../../lib/store/port/store.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { ADDRESSES, CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import type { DoorReply } from '../world/door.js'
@@ -41,8 +44,10 @@ export function createApp(options: {
   platform: Platform
   ledger: Ledger
   sabotage?: Sabotage | undefined
+  /** What the store keeps of what may be made up; without it, as much as it does for every app. */
+  allowance?: Allowance | undefined
 }) {
-  const { time, disk, random, platform, ledger, sabotage } = options
+  const { time, disk, random, platform, ledger, sabotage, allowance: most } = options
   const killed: Process[] = []
   let running: Process[] = []
   let delivered = 0
@@ -83,7 +88,7 @@ export function createApp(options: {
     const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention, worker, connect } = deployed
     const own = createProcess({
       ...{ time, sabotage },
-      store: connect ? connect() : `sqlite:${disk.path()}`,
+      store: connect ? connect() : most ? withAllowance(disk.path(), most) : `sqlite:${disk.path()}`,
       // Statements of a server stop the time by themselves.
       storeNeedsTime: true,
       fetch(...args) {
@@ -191,4 +196,9 @@ export function createApp(options: {
       return own && !time.isSuspended() ? own.deliver([body]) : { status: 0, text: '' }
     },
   }
+}
+
+/** The store of a file that keeps less than usual of what may be made up. */
+function withAllowance(path: string, most: Allowance) {
+  return (clock: Clock) => createSqlStore(createSqliteEngine({ path, clock }), clock, { most })
 }

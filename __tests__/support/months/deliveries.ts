@@ -5,10 +5,16 @@ import type { Random } from '../world/random.js'
 import type { App } from './app.js'
 
 /** The platform's deliveries to the app, and what the app can know from those that it took. */
-export function createDeliveries(options: { time: VirtualClock; app: App; random: Random }) {
+export function createDeliveries(options: {
+  time: VirtualClock
+  app: App
+  random: Random
+  isStubborn?: boolean | undefined
+}) {
   const { time, app, random } = options
   /** Whether the platform sends a refused delivery again; it does not promise to. */
-  const isStubborn = random.chance(0.7)
+  const drawn = random.chance(0.7)
+  const { isStubborn = drawn } = options
   const now = {
     ...{ lost: 0, held: 0, doubled: 0, copies: 3, lateMs: 0 },
     delayMs: () => (now.lateMs > 0 ? random.between(0, now.lateMs) : 0),

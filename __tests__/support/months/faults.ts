@@ -5,6 +5,7 @@ import { createRandom } from '../world/random.js'
 import { FAULTS_OF_ENDS } from './faults-of-ends.js'
 import { FAULTS_OF_MACHINES } from './faults-of-machines.js'
 import type { Outage } from './platform.js'
+import { FAULTS_OF_SENDERS } from './sender.js'
 import type { World } from './world.js'
 
 export interface FaultClass {
@@ -328,19 +329,28 @@ const FAULTS_OF_OPERATORS = {
   },
 } satisfies Record<string, FaultClass>
 
-export const FAULTS = { ...FAULTS_OF_OPERATORS, ...FAULTS_OF_ENDS, ...FAULTS_OF_MACHINES }
+export const FAULTS = {
+  ...FAULTS_OF_OPERATORS,
+  ...FAULTS_OF_ENDS,
+  ...FAULTS_OF_MACHINES,
+  ...FAULTS_OF_SENDERS,
+}
 export type FaultName = keyof typeof FAULTS
 export const FAULT_NAMES = Object.keys(FAULTS) as FaultName[]
 
-/** The faults of a month, in the order that the seed gives. */
+/** The faults of a month, in the order that the seed gives. In every tenth world a sender is at work beside them. */
 export function faultsOf(seed: number): FaultName[] {
   const random = createRandom(seed)
-  const left = [...FAULT_NAMES]
-  return Array.from(
+  const left = FAULT_NAMES.filter((name) => name !== 'sender')
+  const drawn = Array.from(
     { length: random.between(1, 5) },
     () => left.splice(random.between(0, left.length - 1), 1)[0] as FaultName,
   )
+  return hasSender(seed) ? ['sender', ...drawn] : drawn
 }
+
+/** Whether somebody who has the delivery secret is at work in the world of this seed. */
+export const hasSender = (seed: number) => seed % 10 === 0
 
 /** Existing customers, whom the app knows by `track`. Those of an earlier fault pay again, which the platform sends. */
 export async function tracked({ time, app, platform, deliveries, buyers }: World, count: number) {

@@ -129,6 +129,26 @@ export const SABOTAGES_OF_MONTHS: readonly (Control & {
     }),
   },
   {
+    what: 'what was never read goes first',
+    promised: 'harmless',
+    fault: 'sender',
+    store: (real) => ({
+      claimLanes: (options) => real.claimLanes({ ...options, choose: (due) => due.at(-1) }),
+    }),
+  },
+  {
+    what: 'what is beyond the allowance is acknowledged all the same',
+    promised: 'harmless',
+    fault: 'sender',
+    store: (real) => ({ accept: (events) => real.accept(events).catch(() => []) }),
+  },
+  {
+    what: 'health does not say that deliveries were turned away',
+    promised: 'honest',
+    fault: 'sender',
+    store: () => ({ turnedAway: async () => null }),
+  },
+  {
     what: 'health is never ok, so that no promise holds',
     promised: 'checked',
     fault: 'nothing',

@@ -14,11 +14,15 @@ import { FAULT_NAMES, FAULTS, type FaultClass, type FaultName } from './faults.j
 import { createLedger } from './ledger.js'
 import { createPlatformOfMonths } from './platform.js'
 import { createProbes } from './probes.js'
+import { createSender, SMALL_ALLOWANCE } from './sender.js'
 
 /** The longest jump of the clock when no work is under way. */
 const DOZE_MS = 30 * MINUTE
 /** The longest time between two reconciles, and an hour. */
 const HEALED_WITHIN_MS = 1.2 * DAY + HOUR
+
+/** The time between two floods of a sender. */
+const FLOOD_EVERY_MS = 7 * HOUR
 
 /** At the end, so that also the customers of the last visit are settled when the budget is checked. */
 const QUIET_MS = 1.5 * DAY
@@ -46,12 +50,19 @@ export function createWorld(
   seed: number,
   options: {
     isDiskSmall?: boolean
+    hasSender?: boolean
     sabotage?: Sabotage | undefined
     dozeMs?: number
     longestMs?: number | undefined
   } = {},
 ) {
-  const { isDiskSmall = false, sabotage, dozeMs = DOZE_MS, longestMs = Number.POSITIVE_INFINITY } = options
+  const {
+    isDiskSmall = false,
+    hasSender = false,
+    sabotage,
+    dozeMs = DOZE_MS,
+    longestMs = Number.POSITIVE_INFINITY,
+  } = options
   const random = createRandom(seed)
   const time = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
   const trace: string[] = []
@@ -71,12 +82,22 @@ export function createWorld(
   })
   const ledger = createLedger(verdict)
   const disk = createDisk({ isSmall: isDiskSmall })
-  const app: App = createApp({ time, disk, random: random.fork(), platform, ledger, sabotage })
-  const deliveries = createDeliveries({ time, app, random: random.fork() })
+  const app: App = createApp({
+    ...{ time, disk, random: random.fork(), platform, ledger, sabotage },
+    allowance: hasSender ? SMALL_ALLOWANCE : undefined,
+  })
+  // What a sender has crowded out is sent again, so that only few checks are skipped.
+  const deliveries = createDeliveries({
+    time,
+    app,
+    random: random.fork(),
+    isStubborn: hasSender || undefined,
+  })
   const buyers = createBuyers({ time, platform, deliverer: deliveries, random: random.fork() })
-  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger })
+  const sender = hasSender ? createSender({ time, app, random: createRandom(seed + 1), verdict }) : undefined
+  const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger, sender })
   return {
-    ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger },
+    ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger, sender },
     /** The longest that a fault lasts which may last for hours or for days. */
     longestMs,
     ...{ disk, app, deliveries, buyers, probes, trace },
@@ -84,6 +105,7 @@ export function createWorld(
     async checkJournal() {
       if (!disk.isWell()) return verdict.skipped('ended', 'the disk fails')
       await time.until(ledger.check(app.marketplace().journal))
+      if (sender) await time.until(sender.checkRows({ processes: 1 + app.marketplaces().length }))
     },
   }
 }
@@ -97,12 +119,17 @@ export async function liveThrough(
   faults: readonly FaultName[],
   options: { sabotage?: Sabotage; longestMs?: number } = {},
 ): Promise<WorldResult> {
-  const world = createWorld(seed, { ...options, isDiskSmall: faults.includes('disk') })
+  const world = createWorld(seed, {
+    ...options,
+    isDiskSmall: faults.includes('disk'),
+    hasSender: faults.includes('sender'),
+  })
   const { time, app, buyers, probes, verdict, platform, deliveries, random, note } = world
   const expected = [...EXPECTED, ...faults.flatMap((name) => (FAULTS[name] as FaultClass).checks ?? [])]
   return live(world, { seed, faults, command: repeat(seed, faults), expected }, async () => {
     app.deploy()
     for (let i = 0; i < 6; i++) buyers.settle(`b${i}`)
+    world.sender?.begin({ everyMs: FLOOD_EVERY_MS })
     await time.advance(SECOND)
     await probes.visit()
     await time.advance(DAY * (0.4 + 0.6 * random.next()))
@@ -128,7 +155,7 @@ export async function liveThrough(
     // A dozing clock hides how often the app makes calls, so the clock now steps through every timer for a while.
     time.lookClosely(CLOSELY_MS)
     await time.advance(CLOSELY_MS)
-    checkBudget({ platform, deliveries, verdict, calmFrom, until: time.passed() })
+    checkBudget({ platform, deliveries, verdict, sender: world.sender, calmFrom, until: time.passed() })
     await world.checkJournal()
   })
 }

@@ -1,7 +1,7 @@
 import { OUR_ITEM } from '../settings.js'
 
 /** The addresses of a platform that only `platform.fetch` reaches. */
-export const ADDRESSES = { baseUrl: 'http://platform.test', authUrl: 'http://auth.test' }
+export const ADDRESSES = { baseUrl: 'https://platform.test', authUrl: 'https://auth.test' }
 
 /** A purchase of our item, as a read shows it. */
 export function purchaseOf(uid: string, business_uid: string) {

@@ -10,11 +10,15 @@ export const troubles: string[] = []
 
 /**
  * In a single-process browser, closing the first page closes all other pages too. A simulated graphics card takes half of
- * the CPU time of these tests, and no page here needs one.
+ * the CPU time of these tests, and no page here needs one. The browser keeps pages of other origins apart, as those of
+ * people do.
  */
 const ARGS = [
   ...chromium.args.filter(
-    (arg) => !/^--(single-process|in-process-gpu|use-gl|use-angle|enable-unsafe-swiftshader)/.test(arg),
+    (arg) =>
+      !/^--(single-process|disable-web-security|in-process-gpu|use-gl|use-angle|enable-unsafe-swiftshader)/.test(
+        arg,
+      ),
   ),
   '--disable-gpu',
   '--disable-software-rasterizer',

@@ -26,7 +26,7 @@ export interface ChildSettings {
   /** If false, it only receives. */
   works: boolean
   /** What its handler of changes does. */
-  handler: 'returns' | 'never returns' | 'kills its process'
+  handler: 'returns' | 'never returns' | 'obeys its signal' | 'kills its process'
   closeTimeoutMs: number
   /** The process kills itself in the handler of these changes: of a business, or of a business to a state. */
   deadlyChanges?: readonly string[]
@@ -80,11 +80,14 @@ function begin(settings: ChildSettings) {
       return purchase_state === 'purchased'
     },
   })
-  marketplace.onPurchaseChange(({ business_uid, to }) => {
+  marketplace.onPurchaseChange(({ business_uid, to }, { signal }) => {
     if (settings.deadlyChanges?.some((each) => each === business_uid || each === `${business_uid} ${to}`))
       process.kill(process.pid, 'SIGKILL')
     if (handler === 'kills its process') process.kill(process.pid, 'SIGKILL')
-    return handler === 'returns' ? undefined : new Promise(() => {})
+    if (handler === 'returns') return undefined
+    return new Promise((_resolve, reject) => {
+      if (handler === 'obeys its signal') signal.addEventListener('abort', () => reject(signal.reason))
+    })
   })
 
   const app = express()

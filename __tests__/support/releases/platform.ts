@@ -6,7 +6,7 @@ export const RELEASE_APP = {
   codeName: 'app',
 }
 export const RELEASE_ADDRESSES = { baseUrl: 'https://platform.example', authUrl: 'https://auth.example' }
-export const RELEASE_SECRET = 'q8Zr3mW5xK1vT7yB9nL2cD4f'
+export const RELEASE_SECRET = 'Hn5tRw8qLd3xVz6kYb1mPc4s'
 
 /** A platform that shows these states by subscription uid; each subscription `x-1` is of the business `x`. */
 export function platformOf(states: Readonly<Record<string, string>>): typeof fetch {

@@ -15,7 +15,7 @@ export function sabotagesOfSeconds({
       promised: 'stored',
       store: (store) => {
         let count = 0
-        return { accept: (events) => (++count % 5 === 0 ? Promise.resolve() : store.accept(events)) }
+        return { accept: (events) => (++count % 5 === 0 ? Promise.resolve([]) : store.accept(events)) }
       },
     },
     {
@@ -156,7 +156,7 @@ export function sabotagesOfSeconds({
       promised: 'entitled',
       store: (store) => ({
         async accept(events) {
-          await store.accept(events)
+          const unstored = await store.accept(events)
           for (const { payload, subscriptionUid } of events) {
             const { data } = JSON.parse(payload)
             if (!subscriptionUid || !data.purchase_state) continue
@@ -165,6 +165,7 @@ export function sabotagesOfSeconds({
           set record = ${JSON.stringify(data)}, state = ${data.purchase_state}, unread = 0, read_at = 4e12
           where subscription_uid = ${subscriptionUid}`)
           }
+          return unstored
         },
       }),
     },

@@ -191,11 +191,11 @@ function suspectRounds(): Explored<
         choice = gate()
         return choice.opened
       },
-      claimSuspectLane: async () => ({ id: 'lane', leaseToken: 'token', lapses: 0, entries: [] }),
+      claimSuspectLane: async () => ({ id: 'lane', leaseToken: 'token', urgency: 1, lapses: 0, entries: [] }),
       claimSuspectRead: async () => undefined,
     },
     topics: () => [],
-    lanes: { ...loop, busyKeys: () => [] },
+    lanes: { ...loop, items: () => [] },
     reads: { ...loop, isPaused: () => false },
     leaseMs: MINUTE,
     pollMs: SECOND,

@@ -15,7 +15,7 @@ import {
 const MINUTES = 60_000
 const SECONDS = 1_000
 const SOON = MINUTES
-const RETENTION = { eventsMs: SOON, changesMs: SOON, deadMs: SOON }
+const RETENTION = { eventsMs: SOON, changesMs: SOON, actionsMs: SOON, deadMs: SOON }
 
 /** Transitions of rows that no check of the conformance suite makes. */
 export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [

@@ -1,5 +1,6 @@
 import type { Clock } from '../../../lib/base/clock.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import type { Allowance } from '../../../lib/store/allowance.js'
 import type { Hint, Store } from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import { MIGRATIONS } from '../../../lib/store/sql/migrations.js'
@@ -17,7 +18,7 @@ export interface Wire {
 /** The database of a world, seen from outside too. */
 export interface Database {
   /** A store for one more process. */
-  storeFor(wire: Wire, clock?: Clock): Store
+  storeFor(wire: Wire, clock?: Clock, most?: Allowance): Store
   /** Empties the database and sets it to the time of a new world. */
   begin(now: () => number): Promise<void>
   subscriptions(): Promise<SubscriptionRow[]>
@@ -40,8 +41,8 @@ export async function createDatabase(): Promise<Database> {
   await engine.migrate(MIGRATIONS)
 
   return {
-    storeFor: (wire, ofProcess) =>
-      createSqlStore({ ...engine, ...wire, ...KEPT_OPEN, isLocal: false }, ofProcess),
+    storeFor: (wire, ofProcess, most) =>
+      createSqlStore({ ...engine, ...wire, ...KEPT_OPEN, isLocal: false }, ofProcess, most && { most }),
 
     async begin(ofWorld) {
       now = ofWorld
@@ -80,10 +81,13 @@ export interface SharedDatabase {
  * The database in memory for the instances of one world. Not every version of SQLite lets several processes share a
  * file, and a server of PostgreSQL takes several times longer.
  */
-export async function createSharedDatabase(time: VirtualClock): Promise<SharedDatabase> {
+export async function createSharedDatabase(time: VirtualClock, most?: Allowance): Promise<SharedDatabase> {
   const database = await createDatabase()
   await database.begin(time.now)
-  return { connect: createConnector(time, database.storeFor), close: database.close }
+  return {
+    connect: createConnector(time, (wire, clock) => database.storeFor(wire, clock, most)),
+    close: database.close,
+  }
 }
 
 /** Returns `connect`. The instances notify each other without a network, because no simulated time may pass meanwhile. */

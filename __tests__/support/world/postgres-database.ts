@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
+import type { Allowance } from '../../../lib/store/allowance.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { createConnector, type SharedDatabase } from './database.js'
@@ -9,7 +10,11 @@ import { createConnector, type SharedDatabase } from './database.js'
  * the server's time get that of a sequence, which is set before each statement. The world's time stands still until the
  * server has answered.
  */
-export async function createSharedPostgres(time: VirtualClock, address: string): Promise<SharedDatabase> {
+export async function createSharedPostgres(
+  time: VirtualClock,
+  address: string,
+  most?: Allowance,
+): Promise<SharedDatabase> {
   const clock = new pg.Client(address)
   await clock.connect()
   await clock.query(`create schema world;
@@ -56,7 +61,7 @@ export async function createSharedPostgres(time: VirtualClock, address: string):
         maxConnections: 10,
         clock: ofProcess,
       })
-      return createSqlStore({ ...engine, ...wire }, ofProcess)
+      return createSqlStore({ ...engine, ...wire }, ofProcess, most && { most })
     }),
     async close() {
       await pool.end()

@@ -1,4 +1,4 @@
-import { HOUR, SECOND } from '../../../lib/base/clock.js'
+import { type Clock, HOUR, SECOND } from '../../../lib/base/clock.js'
 import {
   createMarketplace,
   type Marketplace,
@@ -33,8 +33,8 @@ export function createProcess(options: {
   name?: string
   time: VirtualClock
   skewMs?: number
-  /** Its connection to the database of several processes, or the address of a file. */
-  store: Store | string
+  /** Its connection to the database of several processes, or a file: its address, or a store on it. */
+  store: Store | string | ((clock: Clock) => Store)
   /** Whether a call of the database may wait for a timer. Else time stands still until its end. */
   storeNeedsTime?: boolean
   fetch: typeof fetch
@@ -132,12 +132,16 @@ export function createProcess(options: {
   }
 
   const broken = (real: Store): Store => (sabotage.store ? { ...real, ...sabotage.store(real) } : real)
+  function storeOn(store: typeof options.store, own: Clock) {
+    if (typeof store === 'string') return store
+    return storeOption(typeof store === 'function' ? broken(store(own)) : storeOf(broken(store)))
+  }
   const clock = time.forProcess({ skewMs, enter: run })
   const real: Marketplace = createMarketplace({
     deliverySecrets: DELIVERY_SECRET,
     ...settings,
     ...sabotage.options,
-    store: typeof options.store === 'string' ? options.store : storeOption(storeOf(broken(options.store))),
+    store: storeOn(options.store, clock),
     clock,
     platform: { ...ADDRESSES, ...settings.platform, fetch: fetchWhileAlive },
   })

@@ -12,6 +12,8 @@ export const PROMISES = {
   right:
     'without a fault, every answer is right within the time that its evidence allows, a payer stays in, and nobody is stale',
   open: 'what the change handler writes into a table of the app becomes the truth, as the answers do',
+  harmless:
+    'somebody with the delivery secret costs bounded rows, and no answer, no acknowledged purchase and no time of a customer',
   checked: 'only a bounded part of the checks is skipped',
   // By the calls of handlers and the journal.
   ended:
@@ -50,6 +52,7 @@ export const IN_MONTHS: readonly Promised[] = [
     'calm',
     'right',
     'open',
+    'harmless',
     'checked',
   ] as const),
 ]
@@ -65,7 +68,7 @@ const SKIPPED_AT_MOST = {
   // Any number of businesses may have been misled; each is checked again after its next change.
   'handlers got the answers of a wrong option': 1,
   'too early': 0.015,
-  'no delivery named it, or it is under way, and deliveries are lost': 0.08,
+  'no delivery named it, or it is under way, and deliveries are lost or turned away': 0.08,
   'it is under way': 0.002,
   'the delivery was lost or refused': 0,
   'health is not ok': 0,

@@ -27,9 +27,8 @@ describe('a call of a handler', () => {
   it.each([undefined, null, 7, 'then', {}, { [THEN]: 1 }])(
     'has ended when the handler returns %p',
     (value) => {
-      const { call, busyKeys } = calls()
+      const { call } = calls()
       expect(call(() => value)).toBeUndefined()
-      expect(busyKeys()).toEqual([])
     },
   )
 
@@ -69,7 +68,7 @@ describe('a call of a handler', () => {
 
 describe('a handler that takes too long', () => {
   it('ends at its deadline, and its signal aborts with the reason', async () => {
-    const { call, clock, busyKeys } = calls()
+    const { call, clock } = calls()
     let signal: AbortSignal | undefined
     const ended = noted(
       call((_payload, context) => {
@@ -78,9 +77,9 @@ describe('a handler that takes too long', () => {
       }),
     )
     await clock.advance(TIMEOUT_MS - 1)
-    expect([ended.code, signal?.aborted, busyKeys()]).toEqual([undefined, false, ['k']])
+    expect([ended.code, signal?.aborted]).toEqual([undefined, false])
     await clock.advance(1)
-    expect([ended.code, signal?.reason.code, busyKeys()]).toEqual(['handler_timeout', 'handler_timeout', []])
+    expect([ended.code, signal?.reason.code]).toEqual(['handler_timeout', 'handler_timeout'])
   })
 
   it('sees an aborted signal even if it first reads the signal after the deadline', async () => {
@@ -100,45 +99,52 @@ describe('a handler that takes too long', () => {
 })
 
 describe('a handler whose lease is lost', () => {
-  it('ends at once for the caller, and its key stays busy until it returns', async () => {
-    const { call, clock, lost, busyKeys } = calls()
-    const handler = gate()
-    let signal: AbortSignal | undefined
+  it.each(['open', 'fail'] as const)(
+    'sees its signal abort, and has ended only when it settles: %s',
+    async (settle) => {
+      const { call, clock, lost } = calls()
+      const handler = gate<unknown>()
+      let signal: AbortSignal | undefined
+      const ended = noted(
+        call((_payload, context) => {
+          signal = context.signal
+          return handler.opened
+        }),
+      )
+      lost.abort()
+      await clock.advance(TIMEOUT_MS - 1)
+      expect([ended.is, signal?.reason.code]).toEqual([false, 'lease_lapsed'])
+      handler[settle](undefined)
+      await clock.rest()
+      expect([ended.is, ended.code]).toEqual([true, undefined])
+    },
+  )
+
+  it('ends at its deadline if it ignores its signal, whose reason stays', async () => {
+    const { call, clock, lost } = calls()
+    let context: Context | undefined
     const ended = noted(
-      call((_payload, context) => {
-        signal = context.signal
-        return handler.opened
+      call((_payload, given) => {
+        context = given
+        return gate().opened
       }),
     )
     lost.abort()
-    await clock.rest()
-    expect([ended.code, signal?.reason.code, busyKeys()]).toEqual(['lease_lapsed', 'lease_lapsed', ['k']])
-    handler.open()
-    await clock.rest()
-    expect(busyKeys()).toEqual([])
-  })
-
-  it('keeps its key busy until its deadline if it ignores its signal', async () => {
-    const { call, clock, lost, busyKeys } = calls()
-    const ended = noted(call(() => gate().opened))
-    lost.abort()
-    await clock.advance(TIMEOUT_MS - 1)
-    expect(busyKeys()).toEqual(['k'])
-    await clock.advance(1)
-    expect([ended.code, busyKeys()]).toEqual(['lease_lapsed', []])
+    await clock.advance(TIMEOUT_MS)
+    expect([ended.code, context?.signal.reason.code]).toEqual(['handler_timeout', 'lease_lapsed'])
   })
 })
 
 describe('a call that has ended', () => {
-  it('leaves no listener, no deadline and no busy key behind', async () => {
-    const { call, clock, lost, busyKeys, rest, timers } = calls()
+  it('leaves no listener and no deadline behind', async () => {
+    const { call, clock, lost, rest, timers } = calls()
     for (const settle of ['open', 'fail'] as const) {
       const handler = gate<unknown>()
       const ended = noted(call(() => handler.opened))
       expect(getEventListeners(lost.signal, 'abort')).toHaveLength(1)
       handler[settle](undefined)
       await clock.rest()
-      expect([ended.is, getEventListeners(lost.signal, 'abort'), busyKeys()]).toEqual([true, [], []])
+      expect([ended.is, getEventListeners(lost.signal, 'abort')]).toEqual([true, []])
       rest()
       expect(timers()).toBe(0)
     }
@@ -146,38 +152,13 @@ describe('a call that has ended', () => {
     await clock.advance(TIMEOUT_MS)
     expect(getEventListeners(lost.signal, 'abort')).toEqual([])
   })
-
-  it('keeps its key busy while another handler of that key runs', async () => {
-    const { call, clock, busyKeys } = calls()
-    const handlers = [gate(), gate(), gate()]
-    for (const [at, { opened }] of handlers.entries()) noted(call(() => opened, at === 2 ? 'other' : 'k'))
-    expect(busyKeys()).toEqual(['k', 'other'])
-    handlers[0]?.open()
-    await clock.rest()
-    expect(busyKeys()).toEqual(['k', 'other'])
-    handlers[1]?.open()
-    await clock.rest()
-    expect(busyKeys()).toEqual(['other'])
-  })
-
-  it('is counted once if its handler returns after the deadline', async () => {
-    const { call, clock, busyKeys } = calls()
-    const [late, running] = [gate(), gate()]
-    noted(call(() => late.opened))
-    await clock.advance(TIMEOUT_MS - SECOND)
-    noted(call(() => running.opened))
-    await clock.advance(SECOND)
-    late.open()
-    await clock.rest()
-    expect(busyKeys()).toEqual(['k'])
-  })
 })
 
 function calls({ around }: { around?(entry: Entry, call: () => unknown): unknown } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   const counting = countingClock(clock.forProcess())
   const lost = new AbortController()
-  const { call, busyKeys, rest } = createHandlerCall({
+  const { call, rest } = createHandlerCall({
     marketplace: () => 'marketplace',
     timeoutMs: TIMEOUT_MS,
     clock: counting.clock,
@@ -186,11 +167,10 @@ function calls({ around }: { around?(entry: Entry, call: () => unknown): unknown
   return {
     clock,
     lost,
-    busyKeys,
     rest,
     timers: () => counting.timers.armed,
-    call: (handler: (payload: unknown, context: Context) => unknown, key = 'k') =>
-      call(handler as Parameters<typeof call>[0], 'payload', { ...ENTRY, key }, lost.signal),
+    call: (handler: (payload: unknown, context: Context) => unknown) =>
+      call(handler as Parameters<typeof call>[0], 'payload', ENTRY, lost.signal),
   }
 }
 
@@ -205,6 +185,7 @@ const ENTRY: Entry = {
   issues: null,
   receivedAt: 0,
   attempt: 3,
+  triedUnder: null,
 }
 
 /** Notes whether and how a call has ended. */

@@ -20,7 +20,7 @@ describe('a result whose write fails for good', () => {
         return finishes.map(({ id }) => id)
       },
     }
-    const lane: LaneClaim = { id: 'lane', leaseToken: 'token', lapses: 0, entries: [] }
+    const lane: LaneClaim = { id: 'lane', leaseToken: 'token', urgency: 1, lapses: 0, entries: [] }
     const noted: string[] = []
     const results = createLaneResults({
       lane,

@@ -137,7 +137,7 @@ function scene(runMs: number) {
       claimSuspectRead: async () => (await take('read')) && ({} as ReadClaim),
     },
     topics: () => ['change'],
-    lanes: { ...loop('lane'), busyKeys: () => [] },
+    lanes: { ...loop('lane'), items: () => [] },
     reads: { ...loop('read'), isPaused: () => isPaused },
     leaseMs: 60 * SECOND,
     pollMs: POLL_MS,

@@ -54,6 +54,16 @@ describe('the pause of all reads', () => {
 describe('reads that fail', () => {
   const WORDS = 'reads fail for 3 of 3 businesses (platform_timeout)'
 
+  it('of known subscriptions are not hidden by quick denials of made-up ones, nor the other way round', () => {
+    for (const isUnread of [false, true]) {
+      const { note, problems, pass, refusal } = outcomes()
+      for (const uid of ['a', 'b', 'c']) note(uid, OUTAGE, isUnread)
+      pass(30 * SECOND)
+      for (let i = 0; i < 100; i++) note(`made up ${i}`, MISSING, !isUnread)
+      expect([messagesOf(problems()), refusal()]).toEqual([[WORDS], undefined])
+    }
+  })
+
   it('are a problem after half a minute', () => {
     const { note, problems, pass } = outcomes()
     for (const uid of ['a', 'b', 'c']) note(uid, OUTAGE)

@@ -208,6 +208,7 @@ function setUp(purchasableUids: string[]) {
     store: {
       async accept() {
         if (failure) throw failure
+        return []
       },
     },
     purchasableUids,

@@ -1,4 +1,4 @@
-import { writeFileSync } from 'node:fs'
+import { closeSync, fchmodSync, openSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
@@ -34,9 +34,18 @@ export function addExport(program: Command, act: Act) {
     )
 }
 
+const PRIVATE = 0o600
+
 function writeNew(file: string, text: string) {
   try {
-    writeFileSync(file, `${text}\n`, { flag: 'wx', mode: 0o600 })
+    const opened = openSync(file, 'wx', PRIVATE)
+    try {
+      // The umask may have taken more.
+      fchmodSync(opened, PRIVATE)
+      writeFileSync(opened, `${text}\n`)
+    } finally {
+      closeSync(opened)
+    }
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const why = code === 'EEXIST' ? 'the file exists already' : (code ?? 'it failed')

@@ -68,7 +68,7 @@ function sentenceOf(item: HistoryItem): string {
       }`
     }
     case 'action':
-      return `${item.action} by ${item.actor ?? 'an unknown person'}${item.reason ? `: ${item.reason}` : ''}`
+      return `${item.action} by ${item.actor ?? 'an unknown person'}${item.reason ? `: ${item.reason}` : ''}${about}`
   }
 }
 

@@ -47,8 +47,9 @@ export function addSimulate(program: Command, act: Act) {
         }
         const { status, ms, body } = posted
         const isAccepted = status >= 200 && status < 300
-        const { id, issues, code } = body as { id?: string; issues?: string[]; code?: string }
-        out.result({ event, status, ms, id: id ?? null, code: code ?? null, issues: issues ?? null }, () =>
+        const [id, code] = [textIn(body.id), textIn(body.code)]
+        const issues = Array.isArray(body.issues) ? body.issues.map(textIn).filter(Boolean) : null
+        out.result({ event, status, ms, id, code, issues }, () =>
           [
             `${event}: ${status} in ${ms} ms${id ? `, accepted as ${id}` : ''}${code ? `, ${code}` : ''}`,
             ...(issues ?? []),
@@ -58,6 +59,11 @@ export function addSimulate(program: Command, act: Act) {
         return isAccepted ? DONE : NO
       }),
     )
+}
+
+/** Another program may answer at that address, with any value. */
+function textIn(value: unknown): string | null {
+  return typeof value === 'string' ? value : null
 }
 
 /** The mount address with the first delivery secret, as the app builds it. */

@@ -19,11 +19,7 @@ export function addTrack(program: Command, act: Act) {
         const { out } = context
         const { business: businessUid, quiet = false } = given
         const marketplace = await context.open()
-        await context.record(marketplace, {
-          action: 'track',
-          businessUid,
-          about: `subscription ${subscriptionUid}`,
-        })
+        await context.record(marketplace, { action: 'track', businessUid, subscriptionUid })
         await marketplace.subscriptions.track({ subscriptionUid, businessUid }, { announce: !quiet })
         out.result(
           { tracked: true, subscription_uid: subscriptionUid, business_uid: businessUid, announce: !quiet },

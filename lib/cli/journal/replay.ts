@@ -100,11 +100,15 @@ async function replayMany(
     out.result({ matched: 0, replayed: 0, ids: [], dryRun }, () => 'No entry matches.')
     return NO
   }
-  if (!dryRun)
+  if (!dryRun) {
+    const { businessUid, subscriptionUid, ...others } = filter
     await context.record(marketplace, {
       action: 'replay',
-      about: `${plural(preview.ids.length, 'entry', 'entries')}: ${JSON.stringify(filter)}`,
+      ...(businessUid === undefined ? {} : { businessUid }),
+      ...(subscriptionUid === undefined ? {} : { subscriptionUid }),
+      about: `${plural(preview.ids.length, 'entry', 'entries')}: ${JSON.stringify(others)}`,
     })
+  }
   const summary = dryRun ? preview : await marketplace.journal.replayAll(filter, { limit })
   const { matched, ids } = summary
   const answers = dryRun ? await answersFor(context, marketplace, ids) : {}

@@ -1,3 +1,4 @@
+import { Console } from 'node:console'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
@@ -18,9 +19,10 @@ export interface CommonOptions {
 
 export interface Action {
   action: string
-  businessUid?: string
+  businessUid?: string | number
+  subscriptionUid?: string | number
   entryId?: string
-  /** The object of the action. The journal gets it as the reason if the person gave none. */
+  /** The object of the action, without identifiers of businesses and subscriptions. The journal gets it as the reason if the person gave none. */
   about?: string
 }
 
@@ -31,6 +33,8 @@ export interface Context {
   out: Output
   /** The person who runs the command, for the journal. */
   actor: string
+  /** The reason that the person gave. */
+  reason: string | undefined
   /** Whether the options come from a file, which may have a rule of the app's own. Otherwise the default rule decides. */
   hasConfig: boolean
   /** The settings, not checked yet. */
@@ -56,7 +60,8 @@ export function createContext(given: {
   common: CommonOptions
 }): Context {
   const { env, stdin, out, common } = given
-  const { config, env: envFile, reason } = common
+  const { config, env: envFile } = common
+  const reason = common.reason?.slice(0, MAX_REASON)
   const actor = common.actor ?? env.MARKETPLACE_ACTOR ?? userName()
   const opened: Marketplace[] = []
   let loading: Promise<MarketplaceOptions> | undefined
@@ -65,7 +70,8 @@ export function createContext(given: {
     if (envFile) loadEnvFile(envFile, env)
     const options = config ? await optionsFromFile(config) : optionsFromEnvironment(env)
     out.hide(secretsOf(options))
-    return options
+    // Stdout has the result only, and `console.info` would write into it.
+    return options.logger === console ? { ...options, logger: new Console(process.stderr) } : options
   }
 
   function options() {
@@ -89,6 +95,7 @@ export function createContext(given: {
     stdin,
     out,
     actor,
+    reason,
     hasConfig: config !== undefined,
     options,
     create,
@@ -110,7 +117,7 @@ export function createContext(given: {
       await marketplace.journal.recordAction({
         actor,
         ...action,
-        ...(why ? { reason: why.slice(0, 500) } : {}),
+        ...(why ? { reason: why.slice(0, MAX_REASON) } : {}),
       })
     },
 
@@ -119,6 +126,9 @@ export function createContext(given: {
     },
   }
 }
+
+/** The journal takes no longer one. */
+const MAX_REASON = 500
 
 const NO_STORE = 'sqlite::memory:'
 

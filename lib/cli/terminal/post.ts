@@ -5,6 +5,8 @@ export type Posted =
   | { kind: 'failed'; why: string; ms: number }
 
 const TIMEOUT_MS = 10_000
+/** A reply of this package to one delivery has less than 2 KiB, and most have 60 bytes. */
+const MAX_REPLY_BYTES = 64 * 1024
 
 /** Posts a delivery as the platform does. Never rejects, and never repeats the address, which contains a secret. */
 export async function postDelivery(address: string, delivery: unknown): Promise<Posted> {
@@ -18,8 +20,7 @@ export async function postDelivery(address: string, delivery: unknown): Promise<
       redirect: 'manual',
       signal: AbortSignal.timeout(TIMEOUT_MS),
     })
-    const text = await reply.text()
-    return { kind: 'answered', status: reply.status, ms: ms(), body: objectIn(text) }
+    return { kind: 'answered', status: reply.status, ms: ms(), body: objectIn(await textOf(reply)) }
   } catch (error) {
     const { name, cause } = error as { name?: string; cause?: { code?: unknown } }
     const code = cause?.code
@@ -30,6 +31,20 @@ export async function postDelivery(address: string, delivery: unknown): Promise<
       ms: ms(),
     }
   }
+}
+
+/** The text of a reply; '' for one that is too large to be of this package. The bytes are counted after decompression. */
+async function textOf({ body }: Response): Promise<string> {
+  if (!body) return ''
+  const chunks: Uint8Array[] = []
+  let bytes = 0
+  // Leaving the loop cancels the rest of the reply.
+  for await (const chunk of body) {
+    bytes += chunk.byteLength
+    if (bytes > MAX_REPLY_BYTES) return ''
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString('utf8')
 }
 
 function objectIn(text: string): Record<string, unknown> {

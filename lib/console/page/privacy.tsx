@@ -13,7 +13,8 @@ export function Privacy(_: { rest: string[] }) {
       </BusinessForm>
       <BusinessForm title="Erase" noun="erasure" isFinal onSubmit={erase}>
         Deletes the stored data of a business. It cannot be undone. Later deliveries store new data. The
-        journal records the erasure with the time and your name.
+        exports, replays and erasures that people did stay in the journal, with time, name and reason; they
+        have a hash in place of the identifier.
       </BusinessForm>
     </>
   )

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { CALLS, type CallName } from '../shared/calls.js'
 import { mayDo, type Person } from '../shared/roles.js'
 import { Refusal } from './http.js'
+import { isFromOwnPage } from './origin.js'
 
 /** Returns a function that checks a call of the page before its input is read. It throws a `Refusal`. */
 export function createPermission(options: {
@@ -22,9 +23,12 @@ export function createPermission(options: {
   ): { name: CallName; person: Person } {
     if (person === undefined)
       throw new Refusal(401, 'not_signed_in', 'You are not signed in. Sign in, then load this page again.')
-    const site = req.headers['sec-fetch-site']
-    if (site !== undefined && site !== 'same-origin')
-      throw new Refusal(403, 'other_origin', 'Only the page of this console may make calls.')
+    if (!isFromOwnPage(req))
+      throw new Refusal(
+        403,
+        'other_origin',
+        'Only the page of this console may make calls. Behind a proxy, pass the Host header on, or set `trust proxy` of Express.',
+      )
     if (!Object.hasOwn(CALLS, called)) throw new Refusal(404, 'call_unknown', 'This call does not exist.')
     const name = called as CallName
     const { kind, role } = CALLS[name]
@@ -71,17 +75,22 @@ export function createRateLimit(options: { perMinute: number; now?: () => number
 const WINDOW_MS = 12 * 3_600_000
 
 /**
- * Tokens for actions. A token is bound to a time and to the name and role of the person, so nobody else can use it. `key`
- * must be the same in all instances behind one address. Without it, each process generates its own key.
+ * Returns `sign(...values)`, which nobody can compute without the key. `key` must be the same in all instances behind one
+ * address. Without it, each process generates its own key.
  */
-export function createActionTokens(options: { key: string | undefined; now?: () => number }) {
-  const { key, now = Date.now } = options
+export function createSigner(key: string | undefined) {
   const secret = key ?? randomBytes(32)
+  return function sign(...values: unknown[]): string {
+    return createHmac('sha256', secret).update(JSON.stringify(values)).digest('base64url')
+  }
+}
+
+/** Tokens for actions. A token is bound to a time and to the name and role of the person, so nobody else can use it. */
+export function createActionTokens(options: { sign(...values: unknown[]): string; now?: () => number }) {
+  const { sign, now = Date.now } = options
 
   function tokenAt({ name, role }: Person, window: number): string {
-    return createHmac('sha256', secret)
-      .update(JSON.stringify(['console', name, role, window]))
-      .digest('base64url')
+    return sign('console', name, role, window)
   }
   const currentWindow = () => Math.floor(now() / WINDOW_MS)
 

@@ -7,8 +7,8 @@ import type { createReplay } from './replay.js'
 import type { ConsoleMarketplace } from './rows.js'
 
 /**
- * The calls that change something. Each first records an action in the journal, and fails if that fails. An erasure is
- * recorded twice: as `erase requested`, with the reason, before it begins, and by `erase` itself.
+ * The calls that change something. Each first records an action in the journal, and fails if that fails. An erasure
+ * records itself.
  */
 export function createActs(options: {
   marketplace: ConsoleMarketplace
@@ -18,14 +18,14 @@ export function createActs(options: {
   const { marketplace, business, replays } = options
 
   function record(
-    { name, role }: Person,
+    person: Person,
     action: string,
-    about: { businessUid?: string; entryId?: string },
+    about: { businessUid?: string; subscriptionUid?: string; entryId?: string },
     ...why: (string | undefined)[]
   ) {
     const reason = why.filter((part) => part !== undefined && part !== '').join('; ')
     return marketplace.journal.recordAction({
-      actor: `${name} (${role})`,
+      actor: actorOf(person),
       action,
       ...about,
       ...(reason === '' ? {} : { reason }),
@@ -42,7 +42,8 @@ export function createActs(options: {
       person: Person,
       { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
     ): Promise<Replies['track']> {
-      await record(person, 'track', { businessUid: business_uid }, `subscription ${subscription_uid}`, reason)
+      const about = { businessUid: business_uid, subscriptionUid: subscription_uid }
+      await record(person, 'track', about, reason)
       await marketplace.subscriptions.track(
         { subscriptionUid: subscription_uid, businessUid: business_uid },
         { announce },
@@ -59,10 +60,10 @@ export function createActs(options: {
           'reason_missing',
           'Give a reason: the journal records why several entries are replayed.',
         )
-      const { ids, which } = await replays.selected(selection)
-      const about = entryId === undefined ? `${ids.length} entries ${which}` : undefined
+      const selected = await replays.selected(selection)
+      const about = entryId === undefined ? `${selected.ids.length} entries ${selected.which}` : undefined
       await record(person, 'replay', entryId === undefined ? {} : { entryId }, about, reason)
-      return replays.replay(selection)
+      return replays.replay(selected)
     },
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
@@ -78,9 +79,11 @@ export function createActs(options: {
           'typed_wrong',
           'Nothing was erased: the typed identifier is not the identifier of this business.',
         )
-      // The action has no business_uid: otherwise the erasure would delete it too.
-      await record(person, 'erase requested', {}, `business ${business_uid}`, reason)
-      return marketplace.businesses.erase(business_uid, { actor: `${person.name} (${person.role})` })
+      return marketplace.businesses.erase(business_uid, { actor: actorOf(person), reason })
     },
   }
+}
+
+function actorOf({ name, role }: Person): string {
+  return `${name} (${role})`
 }

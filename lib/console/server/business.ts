@@ -1,7 +1,6 @@
-import { type Decision, type HistoryItem, nextStepOf, REASONS, type Reason } from '../../index.js'
+import { type Decision, nextStepOf, REASONS, type Reason } from '../../index.js'
 import type { Person } from '../shared/roles.js'
 import type { BusinessReply, Replies, SearchReply } from '../shared/shapes.js'
-import { MASK } from './masking.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 import { searchTerms } from './search-terms.js'
 
@@ -49,7 +48,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
       .catch(() => [])
     return {
       business_uid,
-      decision: shortened(decision),
+      decision: rowsFor(person).decisionShown(shortened(decision)),
       headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
       step: nextStepOf(decision),
@@ -66,17 +65,9 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
       limit: ITEMS_A_PAGE,
       ...(before === undefined ? {} : { before }),
     })
-    const shown = await Promise.all(items.map((item) => forPerson(person, item)))
-    return { items: shown, before: items.length < ITEMS_A_PAGE ? null : (items.at(-1)?.id ?? null) }
-  }
-
-  /** An error of a handler may quote the payload, so support gets it masked. */
-  async function forPerson(person: Person, item: HistoryItem): Promise<HistoryItem> {
-    if (item.kind !== 'handled' || item.error === null || person.role === 'operator') return item
-    const entry = await marketplace.journal.get(item.entryId)
     return {
-      ...item,
-      error: entry === undefined ? MASK : rowsFor(person).errorOf({ ...entry, error: item.error }),
+      items: items.map(rowsFor(person).historyItem),
+      before: items.length < ITEMS_A_PAGE ? null : (items.at(-1)?.id ?? null),
     }
   }
 

@@ -1,141 +1,164 @@
-import { createHash } from 'node:crypto'
 import type { JournalEntry } from '../../index.js'
 import type { Person } from '../shared/roles.js'
-import type { AttentionGroup, AttentionReply, AttentionStatus, Replies } from '../shared/shapes.js'
-import { entriesOf } from './deliveries.js'
+import {
+  ATTENTION_STATUSES,
+  type AttentionGroup,
+  type AttentionReply,
+  type AttentionStatus,
+  type EntryRow,
+  type Replies,
+} from '../shared/shapes.js'
 import { Refusal } from './http.js'
-import { type ConsoleMarketplace, rowsFor, rowsOf } from './rows.js'
+import { rowsFor } from './rows.js'
+import type { Scans } from './scans.js'
 
-/** Failed entries of the same handlers with the same error. */
-interface Group extends AttentionGroup {
+/** Where the examined entries of a status begin: behind this entry, or without it at the newest. */
+export interface Window {
+  before?: string | undefined
+}
+
+/** Some of the newest entries of a status. */
+interface Found {
   /** Newest first. */
   ids: string[]
   businesses: Set<string>
+  /** The name or the kind of the newest. */
+  name: string
+  /** Whether there are older entries, which were not examined. */
+  hasOlder: boolean
 }
 
-/** Adds an entry to the group of its handlers and its error. */
-function addToGroup(groups: Map<string, Group>, status: AttentionStatus, entry: JournalEntry) {
-  const { id, kind, name, receivedAt, business_uid } = entry
-  // The error is masked for operators too: values in it would put each entry into its own group.
-  const error = withoutNumbers(rowsFor(SUPPORT).errorOf(entry) ?? 'no error was recorded')
-  const key = createHash('sha256')
-    .update(JSON.stringify([status, kind, name, error]))
-    .digest('base64url')
-    .slice(0, 22)
-  const group = groups.get(key)
-  if (group === undefined) {
-    const businesses = new Set(business_uid === null ? [] : [business_uid])
-    groups.set(key, {
-      key,
-      status,
-      kind,
-      name,
-      error,
-      count: 1,
-      oldest: receivedAt,
-      newest: receivedAt,
-      ids: [id],
-      businesses,
-    })
-    return
+const ROWS_A_PAGE = 50
+
+/**
+ * Dead and retrying entries, grouped by their handlers and the error. A request examines the newest entries of a status, or
+ * those behind a given one.
+ *
+ * `sign` makes the keys of groups. A key derives from the text of the error, which support must not be able to guess.
+ */
+export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of: unknown[]): string }) {
+  function keyOf(status: AttentionStatus, entry: JournalEntry): string {
+    return `${status}-${sign('group', entry.kind, entry.name, groupText(entry.error)).slice(0, 22)}`
   }
+
+  async function attention(
+    person: Person,
+    { status: only, before }: Window & { status?: AttentionStatus | undefined },
+  ): Promise<AttentionReply> {
+    const groups = new Map<string, AttentionGroup>()
+    const counts = { dead: 0, retrying: 0 }
+    const next: AttentionReply['next'] = { dead: null, retrying: null }
+    for (const status of ATTENTION_STATUSES) {
+      if (only !== undefined && only !== status) continue
+      const take = (entry: JournalEntry) => {
+        counts[status]++
+        const key = keyOf(status, entry)
+        const group = groups.get(key)
+        if (!group) groups.set(key, groupOf(person, status, key, entry, before))
+        else addToGroup(group, entry)
+      }
+      next[status] = (await scans.entries({ status }, { from: before, take })).next
+    }
+    return {
+      groups: [...groups.values()].sort((a, b) => a.status.localeCompare(b.status) || b.count - a.count),
+      counts,
+      next,
+      isAll: next.dead === null && next.retrying === null,
+    }
+  }
+
+  /** The entries of the group in its window. Throws a `Refusal` if there are none. */
+  async function ofGroup(key: string, { before }: Window): Promise<Found> {
+    const found = await find(statusOf(key), before, (status, entry) => keyOf(status, entry) === key)
+    if (found.ids.length === 0) throw gone()
+    return found
+  }
+
+  async function find(
+    status: AttentionStatus,
+    before: string | undefined,
+    fits: (status: AttentionStatus, entry: JournalEntry) => boolean,
+  ): Promise<Found> {
+    const found: Found = { ids: [], businesses: new Set(), name: '', hasOlder: false }
+    const take = (entry: JournalEntry) => {
+      if (!fits(status, entry)) return
+      found.name ||= entry.name || entry.kind
+      found.ids.push(entry.id)
+      if (entry.business_uid !== null) found.businesses.add(entry.business_uid)
+    }
+    const { next } = await scans.entries({ status }, { from: before, take })
+    return { ...found, hasOlder: next !== null }
+  }
+
+  return {
+    attention,
+    ofGroup,
+    ofStatus: (status: AttentionStatus, { before }: Window): Promise<Found> =>
+      find(status, before, () => true),
+
+    /** A page of the entries of a group. `from`: the `next` of the page before. */
+    async group(
+      person: Person,
+      { key, before, from }: Window & { key: string; from?: string | undefined },
+    ): Promise<Replies['group']> {
+      const { entryRow } = rowsFor(person)
+      const entries: EntryRow[] = []
+      const status = statusOf(key)
+      const { next } = await scans.entries(
+        { status },
+        {
+          from: from ?? before,
+          take(entry) {
+            if (keyOf(status, entry) === key) entries.push(entryRow(entry))
+          },
+          isFull: () => entries.length === ROWS_A_PAGE,
+        },
+      )
+      if (from === undefined && entries.length === 0) throw gone()
+      return { entries, next }
+    },
+  }
+}
+
+export type FailedEntries = ReturnType<typeof createFailedEntries>
+
+function groupOf(
+  person: Person,
+  status: AttentionStatus,
+  key: string,
+  entry: JournalEntry,
+  before: string | undefined,
+): AttentionGroup {
+  const { id, kind, name, receivedAt } = entry
+  const error = rowsFor(person).errorOf({ ...entry, error: groupText(entry.error) })
+  const times = { oldest: receivedAt, newest: receivedAt }
+  return { key, before: before ?? null, status, kind, name, error, count: 1, ...times, entryId: id }
+}
+
+function addToGroup(group: AttentionGroup, { receivedAt }: JournalEntry) {
   group.count++
-  group.ids.push(id)
-  if (business_uid !== null) group.businesses.add(business_uid)
   if (receivedAt < group.oldest) group.oldest = receivedAt
   if (receivedAt > group.newest) group.newest = receivedAt
 }
 
-const SUPPORT: Person = { name: 'anybody', role: 'support' }
+function statusOf(key: string): AttentionStatus {
+  const status = ATTENTION_STATUSES.find((each) => key.startsWith(`${each}-`))
+  if (status === undefined) throw gone()
+  return status
+}
 
-/** Removes identifiers and numbers, so that equal failures form one group. */
-function withoutNumbers(error: string): string {
-  return error
+function gone(): Refusal {
+  return new Refusal(
+    404,
+    'group_gone',
+    'This group no longer exists: its entries have been handled, fail with another error now, or are behind newer ones.',
+  )
+}
+
+/** The error without identifiers and numbers, so that equal failures form one group. */
+function groupText(error: string | null): string {
+  return (error ?? 'no error was recorded')
     .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
-    .replace(/\b[\w-]*\d[\w-]*\b/g, '#')
+    .replace(/(?<![\w-])[\w-]*\d[\w-]*/g, '#')
     .slice(0, 300)
 }
-
-/** Limit of examined entries of one status, and how many are read at a time. */
-const MAX_EXAMINED = 10_000
-const PAGE = 50
-const ROWS_A_PAGE = 50
-/** All requests within this time share one result. */
-const FRESH_MS = 3_000
-
-interface Found {
-  groups: Map<string, Group>
-  isAll: boolean
-}
-
-/** Dead and retrying entries, grouped by their handlers and the error. They are looked up again after a few seconds. */
-export function createFailedGroups(marketplace: ConsoleMarketplace) {
-  let latest: { at: number; result: Promise<Found> } | undefined
-
-  function look(): Promise<Found> {
-    if (latest === undefined || Date.now() - latest.at > FRESH_MS) {
-      const fresh = { at: Date.now(), result: lookNow() }
-      fresh.result.catch(() => {
-        if (latest === fresh) latest = undefined
-      })
-      latest = fresh
-    }
-    return latest.result
-  }
-
-  async function lookNow(): Promise<Found> {
-    const groups = new Map<string, Group>()
-    let isAll = true
-    for (const status of ['dead', 'retrying'] as const) {
-      let examined = 0
-      for await (const entry of entriesOf(marketplace, { status }, PAGE)) {
-        if (examined === MAX_EXAMINED) {
-          isAll = false
-          break
-        }
-        addToGroup(groups, status, entry)
-        examined++
-      }
-    }
-    return { groups, isAll }
-  }
-
-  async function groupOf(key: string): Promise<Group> {
-    const group = (await look()).groups.get(key)
-    if (group) return group
-    throw new Refusal(
-      404,
-      'group_gone',
-      'This group no longer exists: its entries have been handled, or fail with another error now.',
-    )
-  }
-
-  return {
-    look,
-    groupOf,
-
-    async attention(): Promise<AttentionReply> {
-      const { groups, isAll } = await look()
-      const all = [...groups.values()].sort((a, b) => a.status.localeCompare(b.status) || b.count - a.count)
-      const counts = { dead: 0, retrying: 0 }
-      for (const { status, count } of all) counts[status] += count
-      return { groups: all.map(({ ids: _ids, businesses: _businesses, ...shown }) => shown), counts, isAll }
-    },
-
-    async group(
-      person: Person,
-      { key, from = 0 }: { key: string; from?: number | undefined },
-    ): Promise<Replies['group']> {
-      const { ids } = await groupOf(key)
-      const next = from + ROWS_A_PAGE < ids.length ? from + ROWS_A_PAGE : null
-      return { entries: await rowsOf(marketplace, person, ids.slice(from, from + ROWS_A_PAGE)), next }
-    },
-
-    /** The next look reads the entries again. */
-    forget() {
-      latest = undefined
-    },
-  }
-}
-
-export type FailedGroups = ReturnType<typeof createFailedGroups>

@@ -58,12 +58,15 @@ export function sendText(res: ServerResponse, status: number, title: string, tex
   send(res, status, 'text/html; charset=utf-8', body, NOTHING_RUNS)
 }
 
-export function sendJson(res: ServerResponse, status: number, text: string): void {
-  send(res, status, status < 400 ? 'application/json' : 'application/problem+json', text, NOTHING_RUNS)
+export function sendJson(res: ServerResponse, status: number, value: unknown): void {
+  const type = status < 400 ? 'application/json' : 'application/problem+json'
+  send(res, status, type, JSON.stringify(value), NOTHING_RUNS)
 }
 
 function send(res: ServerResponse, status: number, type: string, body: string, policy: string): void {
   if (res.headersSent || res.destroyed) return
+  // A middleware for the whole app may have allowed other origins to read every reply.
+  for (const name of res.getHeaderNames()) if (name.startsWith('access-control-')) res.removeHeader(name)
   for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value)
   res.setHeader('content-security-policy', policy)
   res.setHeader('content-type', type)

@@ -1,17 +1,25 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Inputs } from '../shared/inputs.js'
 import type { Person } from '../shared/roles.js'
-import type { AttentionStatus, EntryRow, ReplayPreview, ReplaySample, Replies } from '../shared/shapes.js'
-import type { FailedGroups } from './groups.js'
+import type { EntryRow, ReplayPreview, ReplaySample, Replies } from '../shared/shapes.js'
+import type { FailedEntries } from './groups.js'
 import { Refusal } from './http.js'
 import { type ConsoleMarketplace, rowsOf } from './rows.js'
 
 /** Limit of entries that one call replays. */
 const MAX_REPLAYED = 1_000
 
-interface Selection {
-  entryId?: string | undefined
-  group?: string | undefined
-  status?: AttentionStatus | undefined
+type Selection = Inputs['previewReplay']
+
+/** The entries of a replay. */
+interface Selected {
+  /** Oldest first. */
+  ids: string[]
+  /** A phrase that describes them. */
+  which: string
+  businesses: number
+  /** Whether there may be more among older entries, which were not examined. */
+  hasOlder: boolean
 }
 
 /** Replays one entry, a group of entries, or all of a status, and shows before what that does. */
@@ -20,30 +28,19 @@ export function createReplay({
   failed,
 }: {
   marketplace: ConsoleMarketplace
-  failed: FailedGroups
+  failed: FailedEntries
 }) {
-  /** The entries of a replay, oldest first, with a phrase that describes them. */
-  async function selected({
-    entryId,
-    group,
-    status,
-  }: Selection): Promise<{ ids: string[]; which: string; businesses: number }> {
+  async function selected({ entryId, group, status, ...window }: Selection): Promise<Selected> {
     const given = [entryId, group, status].filter((each) => each !== undefined).length
     if (given !== 1)
       throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
-    if (entryId !== undefined) return { ids: [entryId], which: THIS_ENTRY, businesses: 1 }
-    if (group !== undefined) {
-      const { ids, businesses, name, kind } = await failed.groupOf(group)
-      return { ids: ids.toReversed(), which: `of ${name || kind}`, businesses: businesses.size }
-    }
-    const all = [...(await failed.look()).groups.values()].filter((each) => each.status === status)
-    // An id begins with the time at which the entry was received.
-    const ids = all.flatMap((each) => each.ids).sort()
-    return {
-      ids,
-      which: `that are ${status}`,
-      businesses: new Set(all.flatMap((each) => [...each.businesses])).size,
-    }
+    if (entryId !== undefined) return { ids: [entryId], which: THIS_ENTRY, businesses: 1, hasOlder: false }
+    const { ids, businesses, name, hasOlder } =
+      group === undefined
+        ? await failed.ofStatus(status as NonNullable<typeof status>, window)
+        : await failed.ofGroup(group, window)
+    const which = group === undefined ? `that are ${status}` : `of ${name}`
+    return { ids: ids.toReversed(), which, businesses: businesses.size, hasOlder }
   }
 
   /** With the answer that a handler would get. An uncertain one may be another by then. */
@@ -57,8 +54,7 @@ export function createReplay({
     selected,
 
     async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
-      failed.forget()
-      const { ids, which, businesses } = await selected(selection)
+      const { ids, which, businesses, hasOlder } = await selected(selection)
       const taken = ids.slice(0, MAX_REPLAYED)
       const sample = await rowsOf(marketplace, person, taken.slice(0, 5))
       if (taken.length > 0 && sample.length === 0)
@@ -71,36 +67,35 @@ export function createReplay({
         oldest: sample[0]?.receivedAt ?? null,
         newest: last?.receivedAt ?? null,
         sample: await Promise.all(sample.map(withAnswer)),
-        effect: effectOf(taken.length, ids.length, which),
+        effect: effectOf(taken.length, ids.length, which, hasOlder),
       }
     },
 
-    /** Replays the entries, oldest first. `left`: how many exceed the limit of one call. */
-    async replay(selection: Selection): Promise<Replies['replay']> {
-      const { ids } = await selected(selection)
+    /** Replays entries that `selected` returned, oldest first. `left`: how many exceed the limit of one call. */
+    async replay({ ids, which, hasOlder }: Selected): Promise<Replies['replay']> {
       let replayed = 0
       for (const id of ids.slice(0, MAX_REPLAYED)) {
         if (await marketplace.journal.replay(id)) replayed++
         await nextTurn()
       }
-      failed.forget()
-      if (selection.entryId !== undefined && replayed === 0)
+      if (which === THIS_ENTRY && replayed === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
-      return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED) }
+      return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED), hasOlder }
     },
   }
 }
 
 const THIS_ENTRY = 'this entry'
 
-function effectOf(takes: number, matched: number, which: string): string {
+function effectOf(takes: number, matched: number, which: string, hasOlder: boolean): string {
   const again =
     'A handler that has already succeeded is called again. For a change, `entitled` is what is true at that time.'
+  const older = hasOlder ? ' Older entries were not examined.' : ''
   if (which === THIS_ENTRY)
     return `Passes this entry to all of its handlers again, starting with the first try. ${again}`
-  if (takes === 0) return 'There is nothing to replay.'
+  if (takes === 0) return `There is nothing to replay.${older}`
   if (takes === 1)
-    return `Passes 1 entry ${which} to its handlers again, starting with the first try. ${again}`
+    return `Passes 1 entry ${which} to its handlers again, starting with the first try. ${again}${older}`
   const some = matched > takes ? `the oldest ${takes} of ${matched} entries` : `${takes} entries`
-  return `Passes ${some} ${which} to their handlers again, oldest first, starting with the first try. ${again}`
+  return `Passes ${some} ${which} to their handlers again, oldest first, starting with the first try. ${again}${older}`
 }

@@ -3,9 +3,8 @@ import { MarketplaceError } from '../../index.js'
 import { CALLS } from '../shared/calls.js'
 import { INPUTS } from '../shared/inputs.js'
 import { type Person, personIn } from '../shared/roles.js'
-import { createActionTokens, createPermission } from './access.js'
+import { createActionTokens, createPermission, createSigner } from './access.js'
 import { type BodyRequest, jsonBody, Refusal, refusalOf, sendJson, sendPage, sendText } from './http.js'
-import { jsonWithoutSecrets } from './masking.js'
 import type { ConsoleMarketplace } from './rows.js'
 import { createService } from './service.js'
 
@@ -50,10 +49,10 @@ export type ConsoleRouter = (req: BodyRequest, res: ServerResponse, next?: unkno
  */
 export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleOptions): ConsoleRouter {
   const { authorize, tokenKey, callsPerMinute, actionsPerMinute } = withDefaults(options)
-  const tokens = createActionTokens({ key: tokenKey })
+  const sign = createSigner(tokenKey)
+  const tokens = createActionTokens({ sign })
   const permitted = createPermission({ tokens, callsPerMinute, actionsPerMinute })
-  const jsonOf = jsonWithoutSecrets(marketplace.webhooks.targetUrl)
-  const service = createService({ marketplace, tokenFor: tokens.tokenFor })
+  const service = createService({ marketplace, tokenFor: tokens.tokenFor, sign })
 
   async function personOf(req: IncomingMessage): Promise<Person | undefined> {
     try {
@@ -88,11 +87,12 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
         CALLS[name].kind === 'act' ? await jsonBody(req) : Object.fromEntries(new URLSearchParams(query))
       const { data, error } = INPUTS[name].safeParse(given)
       if (error) throw new Refusal(400, 'argument_invalid', faultsOf(error))
-      sendJson(res, 200, jsonOf(await service[name](asker, data as never)))
+      sendJson(res, 200, await service[name](asker, data as never))
     } catch (error) {
       const { status, code, message } = refusalOf(error)
-      if (status === 429) res.setHeader('retry-after', '10')
-      sendJson(res, status, jsonOf({ status, code, title: code.replaceAll('_', ' '), detail: message }))
+      const retryAfter = RETRY_AFTER[status]
+      if (retryAfter !== undefined) res.setHeader('retry-after', retryAfter)
+      sendJson(res, status, { status, code, title: code.replaceAll('_', ' '), detail: message })
     }
   }
 
@@ -117,6 +117,9 @@ function withDefaults(options: ConsoleOptions) {
     if (!Number.isInteger(value) || value < 1) throw cannot(`${name} must be a whole number of at least 1`)
   return { authorize, tokenKey, callsPerMinute, actionsPerMinute }
 }
+
+/** After how many seconds to try again, by status. */
+const RETRY_AFTER: Readonly<Record<number, string>> = { 429: '10', 503: '5' }
 
 function splitOnce(text: string, separator: string): [string, string] {
   const at = text.indexOf(separator)

@@ -1,11 +1,31 @@
-import type { JournalEntry, Marketplace, SubscriptionStatus } from '../../index.js'
+import {
+  type Decision,
+  type HealthProblem,
+  type HistoryItem,
+  type JournalEntry,
+  type Marketplace,
+  PROBLEMS,
+  REASONS,
+  type SubscriptionStatus,
+} from '../../index.js'
 import type { Person } from '../shared/roles.js'
 import type { EntryDetail, EntryRow, SubscriptionRow } from '../shared/shapes.js'
-import { maskedRecord, shapeOf, withoutValues } from './masking.js'
+import {
+  errorClassOf,
+  type IsShown,
+  isKnownEventName,
+  isKnownName,
+  maskedRecord,
+  shapeOf,
+} from './masking.js'
 
-/** Entries and subscriptions with the fields that a person may see. */
+/**
+ * What a person may see. A text that code of the app or a library wrote may quote anything, so support never gets it: of an
+ * error only the class, by which and by the id of the entry an operator finds the text.
+ */
 export function rowsFor({ role }: Person) {
   const seesAll = role === 'operator'
+  const everyName: IsShown = () => true
 
   function entryRow(entry: JournalEntry): EntryRow {
     const { id, kind, name, status, business_uid, subscription_uid, attempts, receivedAt, dueAt } = entry
@@ -13,29 +33,62 @@ export function rowsFor({ role }: Person) {
     return { ...row, cause: entry.cause, error: errorOf(entry) }
   }
 
-  function errorOf({ error, payload, business_uid, subscription_uid }: JournalEntry): string | null {
-    return error === null || seesAll ? error : withoutValues(error, payload, [business_uid, subscription_uid])
+  function errorOf<Text extends string | null>({ error }: { error: Text }): Text | string {
+    return error === null || seesAll ? error : errorClassOf(error)
   }
 
   return {
     entryRow,
     errorOf,
+    isNameShown: seesAll ? everyName : isKnownName,
+    isEventNameShown: seesAll ? everyName : isKnownEventName,
+
     entryDetail(entry: JournalEntry): EntryDetail {
       // An action contains the name and reason of a person, and no data of a buyer.
       const isOpen = seesAll || entry.kind === 'action'
       return {
         ...entryRow(entry),
         issues: entry.issues,
-        payload: isOpen ? entry.payload : shapeOf(entry.payload),
+        payload: isOpen ? entry.payload : shapeOf(entry.payload, isKnownName),
         isMasked: !isOpen,
       }
     },
+
     subscriptionRow(status: SubscriptionStatus): SubscriptionRow {
       const { record } = status
       return { ...status, record: record === null || seesAll ? record : maskedRecord(record) }
     },
+
+    historyItem(item: HistoryItem): HistoryItem {
+      return item.kind === 'handled' ? { ...item, error: errorOf(item) } : item
+    },
+
+    /** The explanation quotes what the app's own rule threw. */
+    decisionShown(decision: Decision): Decision {
+      const { subscriptions, reason } = decision
+      if (seesAll || subscriptions.every(({ ruleFailure }) => ruleFailure === undefined)) return decision
+      return {
+        ...decision,
+        explanation: REASONS[reason].meaning,
+        subscriptions: subscriptions.map(({ ruleFailure: _ruleFailure, ...verdict }) => verdict),
+      }
+    },
+
+    problemRow(problem: HealthProblem): HealthProblem {
+      return seesAll || !QUOTING.has(problem.code)
+        ? problem
+        : { ...problem, message: PROBLEMS[problem.code].means }
+    },
   }
 }
+
+/** The problems of `health()` whose message quotes an error of the database or of the app's own rule. */
+const QUOTING: ReadonlySet<HealthProblem['code']> = new Set([
+  'store_not_open',
+  'store_not_answering',
+  'store_write_failed',
+  'entitled_when_failed',
+])
 
 /** The entries that still exist, as the person may see them. */
 export async function rowsOf(

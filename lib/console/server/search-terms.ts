@@ -31,9 +31,13 @@ export function searchTerms(pasted: string): string[] {
 
 /** Removes characters that are often copied along: spaces, quotes, brackets, invisible characters, commas at the end. */
 function bare(text: string): string {
-  return text
-    .replace(/[\u200b-\u200f\u2060\ufeff\p{Cc}]/gu, ' ')
-    .replace(/^[\s"'`´“”„‘’«»<(]+|[\s"'`´“”„‘’«»>),;.]+$/gu, '')
+  return (
+    text
+      .replace(/[\u200b-\u200f\u2060\ufeff\p{Cc}]/gu, ' ')
+      .replace(/^[\s"'`´“”„‘’«»<(]+/u, '')
+      // The lookbehind lets each run of these characters be read once, and not from each of them.
+      .replace(/(?<![\s"'`´“”„‘’«»>),;.])[\s"'`´“”„‘’«»>),;.]+$/u, '')
+  )
 }
 
 function inJson(text: string): string[] | undefined {

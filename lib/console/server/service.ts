@@ -1,14 +1,15 @@
 import { CALLS, type CallName } from '../shared/calls.js'
 import type { Inputs } from '../shared/inputs.js'
 import { mayDo, type Person } from '../shared/roles.js'
-import type { Replies } from '../shared/shapes.js'
+import type { Replies, SubscriptionRow } from '../shared/shapes.js'
 import { createActs } from './acts.js'
 import { createBusinessCalls } from './business.js'
 import { createDeliveryCalls } from './deliveries.js'
-import { createFailedGroups } from './groups.js'
+import { createFailedEntries } from './groups.js'
 import { Refusal } from './http.js'
 import { createReplay } from './replay.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
+import { createScans } from './scans.js'
 
 const ROWS_A_PAGE = 50
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
@@ -19,12 +20,14 @@ export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]
 export function createService(options: {
   marketplace: ConsoleMarketplace
   tokenFor(person: Person): string
+  sign(...values: unknown[]): string
 }): Service {
-  const { marketplace, tokenFor } = options
+  const { marketplace, tokenFor, sign } = options
+  const scans = createScans(marketplace)
   const { search, business, history } = createBusinessCalls(marketplace)
-  const failed = createFailedGroups(marketplace)
+  const failed = createFailedEntries({ scans, sign })
   const replays = createReplay({ marketplace, failed })
-  const deliveries = createDeliveryCalls(marketplace)
+  const deliveries = createDeliveryCalls(marketplace, scans)
 
   return {
     async session(person) {
@@ -35,15 +38,17 @@ export function createService(options: {
     business,
     history,
     async subscriptions(person, { reason, after }) {
-      const page = await marketplace.subscriptions.list({
-        limit: ROWS_A_PAGE,
-        ...(reason === undefined ? {} : { reason }),
-        ...(after === undefined ? {} : { after }),
+      const { subscriptionRow } = rowsFor(person)
+      const subscriptions: SubscriptionRow[] = []
+      const { examined, next } = await scans.subscriptions({
+        from: after,
+        take(row) {
+          if (reason === undefined || row.reason === reason) subscriptions.push(subscriptionRow(row))
+        },
+        isFull: () => subscriptions.length === ROWS_A_PAGE,
+        ...(reason === undefined ? { page: ROWS_A_PAGE + 1 } : {}),
       })
-      return {
-        subscriptions: page.map(rowsFor(person).subscriptionRow),
-        after: page.length < ROWS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
-      }
+      return { subscriptions, examined, after: next }
     },
     async entry(person, { id }) {
       const entry = await marketplace.journal.get(id)
@@ -52,14 +57,15 @@ export function createService(options: {
     },
     attention: failed.attention,
     group: failed.group,
-    shapes: () => deliveries.shapes(),
-    webhooks: () => deliveries.webhooks(),
-    live: (person, { after }) => deliveries.live(person, after),
-    async health() {
+    shapes: deliveries.shapes,
+    webhooks: deliveries.webhooks,
+    live: deliveries.live,
+    async health(person) {
       const [health, readiness] = await Promise.all([marketplace.health(), marketplace.readiness()])
+      const { problemRow } = rowsFor(person)
       return {
-        health,
-        readiness,
+        health: { ...health, problems: health.problems.map(problemRow) },
+        readiness: { ...readiness, problems: readiness.problems.map(problemRow) },
         process: { pid: process.pid, node: process.version, startedAt: STARTED_AT },
         now: new Date().toISOString(),
       }

@@ -1,18 +1,22 @@
 import { z } from 'zod'
 import { REASONS, type Reason } from '../../index.js'
 import type { CallName } from './calls.js'
+import { ATTENTION_STATUSES } from './shapes.js'
 
 const uid = z.string().min(1).max(255)
 const reason = z.string().trim().max(300)
-const status = z.enum(['dead', 'retrying'])
-/** One entry, the entries of a group, or all of a status. */
+const status = z.enum(ATTENTION_STATUSES)
+/** An entry, as the place in a list from which a call continues. */
+const entry = z.string().min(1).max(64)
+/** One entry, the entries of a group, or all of a status. `before`: where the examined entries begin. */
 const which = {
-  entryId: z.string().min(1).max(64).optional(),
+  entryId: entry.optional(),
   group: z.string().min(1).max(64).optional(),
   status: status.optional(),
+  before: entry.optional(),
 }
 
-/** The input of each call. Reads get text from the query, so numbers are converted. */
+/** The input of each call. Reads get text from the query. */
 export const INPUTS = {
   session: z.strictObject({}),
   search: z.strictObject({ q: z.string().max(20_000) }),
@@ -23,12 +27,9 @@ export const INPUTS = {
     after: uid.optional(),
   }),
   entry: z.strictObject({ id: z.string().min(1).max(64) }),
-  attention: z.strictObject({}),
-  group: z.strictObject({
-    key: z.string().max(64),
-    from: z.coerce.number().int().min(0).max(100_000).optional(),
-  }),
-  shapes: z.strictObject({}),
+  attention: z.strictObject({ status: status.optional(), before: entry.optional() }),
+  group: z.strictObject({ key: z.string().max(64), before: entry.optional(), from: entry.optional() }),
+  shapes: z.strictObject({ before: entry.optional() }),
   webhooks: z.strictObject({}),
   live: z.strictObject({ after: z.string().max(64).optional() }),
   health: z.strictObject({}),

@@ -16,18 +16,21 @@ export interface Replies {
   search: SearchReply
   business: BusinessReply
   history: { items: HistoryItem[]; before: string | null }
-  subscriptions: { subscriptions: SubscriptionRow[]; after: string | null }
+  /** `examined`: how many subscriptions this page looked at. `after`: where the next page begins; null after the last. */
+  subscriptions: { subscriptions: SubscriptionRow[]; examined: number; after: string | null }
   entry: EntryDetail
   attention: AttentionReply
-  group: { entries: EntryRow[]; next: number | null }
-  shapes: { shapes: DeliveryShape[]; examined: number; isAll: boolean }
+  /** `next`: the `from` of the next page. */
+  group: { entries: EntryRow[]; next: string | null }
+  /** `next`: the `before` of the next page, which examines older deliveries. */
+  shapes: { shapes: DeliveryShape[]; examined: number; next: string | null; isAll: boolean }
   webhooks: WebhooksReply
   live: LiveReply
   health: HealthReply
   previewReplay: ReplayPreview
   refresh: BusinessReply
   track: BusinessReply
-  replay: { replayed: number; left: number }
+  replay: { replayed: number; left: number; hasOlder: boolean }
   export: { fileName: string; data: unknown }
   erase: { business_uid: string; erasedAt: string; rows: number }
 }
@@ -57,7 +60,7 @@ export interface BusinessReply {
 /** A subscription as last read. Some fields of its record are masked for support. */
 export type SubscriptionRow = Omit<SubscriptionStatus, 'record'> & { record: Record<string, unknown> | null }
 
-/** An entry of the journal without its payload. */
+/** An entry of the journal without its payload. For support, `error` is only the class of the error. */
 export type EntryRow = Pick<
   JournalEntry,
   | 'id'
@@ -73,32 +76,40 @@ export type EntryRow = Pick<
   | 'cause'
 >
 
-/** With its payload; for support only the shape of it. */
+/** With its payload; for support only the shape of it, with the names of known fields. */
 export type EntryDetail = EntryRow & Pick<JournalEntry, 'issues' | 'payload'> & { isMasked: boolean }
 
-export type AttentionStatus = 'dead' | 'retrying'
+export const ATTENTION_STATUSES = ['dead', 'retrying'] as const
+export type AttentionStatus = (typeof ATTENTION_STATUSES)[number]
 
 /** Entries whose handlers failed with the same error. */
 export interface AttentionGroup extends Pick<JournalEntry, 'kind' | 'name'> {
   key: string
+  /** Where the examined entries begin that contain it. Null: at the newest. */
+  before: string | null
   status: AttentionStatus
-  /** The error without numbers and identifiers. */
+  /** The error without numbers and identifiers; for support only its class. */
   error: string
   count: number
   oldest: string
   newest: string
+  /** The newest of them. */
+  entryId: string
 }
 
 export interface AttentionReply {
   groups: AttentionGroup[]
+  /** Of the examined entries. */
   counts: Record<AttentionStatus, number>
-  /** False when not all entries were examined. */
+  /** For each status, the `before` of the call that examines older entries; null when there are none. */
+  next: Record<AttentionStatus, string | null>
+  /** Whether there are no older entries. */
   isAll: boolean
 }
 
 /** Unrecognised deliveries of one shape. */
 export interface DeliveryShape {
-  /** `entity_name/event_type`, if they look like names. */
+  /** `entity_name/event_type`; for support `other` in place of an unknown one. */
   event: string
   issues: string[]
   shape: unknown
@@ -112,6 +123,9 @@ export interface WebhooksReply {
   report: WebhookReport
   /** The first subscriptions for other items. */
   otherItems: Pick<SubscriptionStatus, 'subscription_uid' | 'business_uid' | 'purchasable_uid'>[]
+  /** How many subscriptions were examined for `otherItems`, and whether there are no others. */
+  examined: number
+  isAll: boolean
 }
 
 export interface LiveReply {

@@ -2,7 +2,8 @@ import { z } from 'zod'
 import type { Clock } from '../../base/clock.js'
 import { newId } from '../../base/ids.js'
 import { requireIdentifier, storable } from '../../base/record.js'
-import type { Store } from '../../store/port/store.js'
+import { auditUid } from '../../store/journal/audit.js'
+import type { NewAction, Store } from '../../store/port/store.js'
 import { checked } from '../journal/entry-filter.js'
 import { isoOf } from '../subscriptions/subscriptions.js'
 
@@ -13,26 +14,39 @@ export interface EraseSummary {
   erasedAt: string
   /** How many rows of the database were deleted, or no longer name the business. */
   rows: number
+  /** What the journal and the log have in place of the uid from now on. `businesses.history` finds it by the uid. */
+  auditUid: string
 }
 
 const text = z.string().min(1).max(500).transform(storable)
-const OPTIONS = z.strictObject({ actor: text.optional() })
+const OPTIONS = z.strictObject({ actor: text.optional(), reason: text.optional() })
 
 /** Deletes the stored data of a business and records the erasure in the journal. */
-export function createErase({ store, clock }: { store: Pick<Store, 'erase'>; clock: Clock }) {
+export function createErase(options: {
+  store: Pick<Store, 'erase'>
+  clock: Clock
+  onAction(action: NewAction): void
+}) {
+  const { store, clock, onAction } = options
+
   return async function erase(
     businessUid: string | number,
-    options: { actor?: string } = {},
+    given: { actor?: string; reason?: string } = {},
   ): Promise<EraseSummary> {
     const business_uid = requireIdentifier(businessUid, 'business_uid')
-    const { actor } = checked(OPTIONS, options, 'erase the business')
-    const payload = JSON.stringify({ actor: actor ?? null, action: 'erase' })
-    const { rows, at } = await store.erase(business_uid, {
+    const { actor = null, reason = null } = checked(OPTIONS, given, 'erase the business')
+    const record = {
       id: newId(clock.now()),
       name: 'erase',
       businessUid: business_uid,
-      payload,
-    })
-    return { business_uid, erasedAt: isoOf(at), rows }
+      payload: JSON.stringify({ actor, action: 'erase', reason }),
+    }
+    try {
+      const { rows, at } = await store.erase(business_uid, record)
+      return { business_uid, erasedAt: isoOf(at), rows, auditUid: auditUid(business_uid) }
+    } finally {
+      // One that fails may be half done.
+      onAction(record)
+    }
   }
 }

@@ -3,6 +3,7 @@ import { messageOf } from '../../base/errors.js'
 import { type HealthProblem, isFailing, problemOf, statusOf, worstFirst } from '../../base/health.js'
 import { withDeadline } from '../../base/waiting.js'
 import type { CleanUp, Store, StoreCounts } from '../../store/port/store.js'
+import { problemOfTurnedAway } from './problems-of-counts.js'
 
 /** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
 export interface Health {
@@ -28,7 +29,7 @@ const READINESS_MS = 900
 
 /** Returns `health()` and `readiness()`. Neither rejects. */
 export function createHealthCheck(options: {
-  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf' | 'cleanUp'>
+  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf' | 'turnedAway' | 'cleanUp'>
   isClosed(): boolean
   /** The error with which the store did not open; undefined once it is open. */
   whyNotOpen(): unknown
@@ -65,10 +66,15 @@ export function createHealthCheck(options: {
     async health(): Promise<Health> {
       if (isClosed()) return { status: 'failing', problems: [CLOSED], counts: null }
       const late = 'the store does not answer'
-      const [{ answer: counts, ofStore }, cleanUp] = await Promise.all([
-        ask(() => store.counts(), HEALTH_MS, late),
+      const [{ answer, ofStore }, cleanUp] = await Promise.all([
+        ask(
+          async () => ({ counts: await store.counts(), turnedAway: await store.turnedAway() }),
+          HEALTH_MS,
+          late,
+        ),
         ask(() => store.cleanUp(), HEALTH_MS, late),
       ])
+      const { counts, turnedAway } = answer ?? { counts: null, turnedAway: null }
       const held = problemsOfCleanUp(cleanUp.answer)
       // Then counts take long, and the store answers.
       const isOnlyHeld = held.length > 0 && counts === null
@@ -76,6 +82,7 @@ export function createHealthCheck(options: {
         ...(isOnlyHeld ? cleanUp.ofStore : ofStore),
         ...held,
         ...problemsOfParts(counts),
+        ...problemOfTurnedAway(turnedAway),
       ])
       return { status: statusOf(problems), problems, counts }
     },

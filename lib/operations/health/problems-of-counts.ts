@@ -1,5 +1,5 @@
 import { type HealthProblem, isMost, type ProblemCode, problemOf } from '../../base/health.js'
-import type { StoreCounts, SubscriptionCounts } from '../../store/port/store.js'
+import type { StoreCounts, SubscriptionCounts, TurnedAway } from '../../store/port/store.js'
 
 /** A refusal of the platform: its code in this package, and the HTTP status of the reply. */
 interface Refusal {
@@ -107,3 +107,15 @@ export function refusedBusinesses(counts: SubscriptionCounts, refusal?: Refusal)
 
 /** As many do not leave at the same time. */
 const MANY = 3
+
+/** A problem when deliveries were not stored, because the store keeps enough of what anybody can make up. */
+export function problemOfTurnedAway(turnedAway: TurnedAway | null): HealthProblem[] {
+  if (!turnedAway) return []
+  const { refused, counted } = turnedAway
+  const names = counted.map(([name, count]) => `${count} of ${JSON.stringify(name)}`)
+  const parts = [
+    ...(refused > 0 ? [`${refused} deliveries got 503`] : []),
+    ...(names.length > 0 ? [`unrecognised ones were only counted: ${names.join(', ')}`] : []),
+  ]
+  return [problemOf('deliveries_turned_away', `within the last hour ${parts.join(', and ')}`)]
+}

@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.js'
 import { MarketplaceError } from '../../base/errors.js'
 import { newId } from '../../base/ids.js'
 import { identifier, storable } from '../../base/record.js'
-import type { EntryKind, Store } from '../../store/port/store.js'
+import type { EntryKind, NewAction, Store } from '../../store/port/store.js'
 import { checked, checkedFilter, type JournalFilter, limit } from './entry-filter.js'
 import { entryPages } from './pages.js'
 import { type JournalEntry, publicEntry } from './public-entry.js'
@@ -31,6 +31,7 @@ export interface Action {
   /** The name of the action, such as `replay` or `refresh`. `erase` is reserved for erasures. */
   action: string
   businessUid?: string | number
+  subscriptionUid?: string | number
   /** The entry the action concerns. Without `businessUid`, the action belongs to the business of this entry. */
   entryId?: string
   reason?: string
@@ -44,6 +45,7 @@ const ACTION = z.strictObject({
   actor: text,
   action: text,
   businessUid: identifier.optional(),
+  subscriptionUid: identifier.optional(),
   entryId: text.optional(),
   reason: text.optional(),
 })
@@ -53,8 +55,9 @@ const REPLAY = z.strictObject({ limit: limit.optional(), dryRun: z.boolean().opt
 export function createJournalOperations(options: {
   store: Pick<Store, 'listEntries' | 'getEntry' | 'replayEntry' | 'recordAction'>
   clock: Clock
+  onAction(action: NewAction): void
 }) {
-  const { store, clock } = options
+  const { store, clock, onAction } = options
 
   return {
     async list(filter: JournalFilter = {}): Promise<JournalEntry[]> {
@@ -96,21 +99,27 @@ export function createJournalOperations(options: {
     },
 
     async recordAction(given: Action): Promise<{ id: string }> {
-      const { actor, action, businessUid, entryId, reason } = checked(ACTION, given, 'record the action')
+      const { actor, action, businessUid, subscriptionUid, entryId, reason } = checked(
+        ACTION,
+        given,
+        'record the action',
+      )
       if (action === 'erase')
         throw new MarketplaceError(
           'argument_invalid',
           'Cannot record the action: the name erase is reserved for businesses.erase()',
         )
       const entry = entryId === undefined ? undefined : await store.getEntry(entryId)
-      const id = newId(clock.now())
-      await store.recordAction({
-        id,
+      const recorded = {
+        id: newId(clock.now()),
         name: action,
         businessUid: businessUid ?? entry?.businessUid ?? null,
+        subscriptionUid: subscriptionUid ?? null,
         payload: JSON.stringify({ actor, action, reason: reason ?? null, entry_id: entryId ?? null }),
-      })
-      return { id }
+      }
+      await store.recordAction(recorded)
+      onAction(recorded)
+      return { id: recorded.id }
     },
   }
 }

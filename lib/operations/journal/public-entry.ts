@@ -30,6 +30,7 @@ export interface JournalEntry extends Named {
   cause: Cause | null
   issues: string[] | null
   attempts: number
+  /** The last error. It begins with the class, such as `TypeError: x is not a function`. */
   error: string | null
   receivedAt: string
   dueAt: string | null

@@ -59,7 +59,7 @@ export interface SubscriptionStatus {
   createdAt: string
 }
 
-/** Subscriptions read by one statement. */
+/** The most subscriptions read by one statement. */
 const WINDOW = 500
 
 const FILTER = z.strictObject({
@@ -91,7 +91,8 @@ export function createSubscriptionMethods(options: {
         ...(businessUid === undefined ? {} : { businessUid }),
         ...(after === undefined ? {} : { after }),
       }
-      for await (const page of subscriptionPages(store, where, WINDOW)) {
+      const isPlain = [purchaseState, reason, purchasableUid].every((each) => each === undefined)
+      for await (const page of subscriptionPages(store, where, isPlain ? Math.min(most, WINDOW) : WINDOW)) {
         for (const row of page) {
           const status = statusOf(row, rules, clock.now())
           const fits =

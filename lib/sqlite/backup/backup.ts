@@ -9,6 +9,7 @@ import { sleep } from '../../base/waiting.js'
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
 import { reasonOf, sqliteCode, unavailable } from '../errors.js'
 import { pathFault } from '../file/path.js'
+import { makePrivateFile } from '../file/private-file.js'
 import { NoThread, type SqliteThread } from '../file/thread.js'
 import { syncFolder } from '../file/wal.js'
 import type { Mutex } from '../mutex.js'
@@ -127,7 +128,8 @@ const SYNC_AFTER = 8 * CHUNK
  * `signal` within one chunk.
  */
 export async function copyDatabase(source: number, target: string, signal: AbortSignal): Promise<void> {
-  const copy = await open(target, 'wx')
+  makePrivateFile(target)
+  const copy = await open(target, 'r+')
   try {
     await copyChunks(source, copy, signal)
   } finally {

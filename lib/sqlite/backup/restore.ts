@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { statSync } from 'node:fs'
-import { copyFile, open, rename, rm } from 'node:fs/promises'
+import { createReadStream, createWriteStream, statSync } from 'node:fs'
+import { open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
+import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../base/clock.js'
 import { MarketplaceError, messageOf } from '../../base/errors.js'
 import { findSqlite, type SqliteLibrary } from '../drivers.js'
@@ -9,6 +10,7 @@ import { reasonOf, sizeOf, sqliteCode } from '../errors.js'
 import { checkAtOnce } from '../file/check.js'
 import { holdFile } from '../file/lock.js'
 import { pathFault, realDatabasePath } from '../file/path.js'
+import { makePrivateFile } from '../file/private-file.js'
 import { syncFolder } from '../file/wal.js'
 import { retryWhileBusy } from '../transactions.js'
 
@@ -50,7 +52,8 @@ export async function restoreFile<Prepared>(options: {
   const copy = `${path}.${randomUUID().slice(0, 8)}.restoring`
   try {
     onStep('copying')
-    for (const end of ['', '-wal']) if (sizeOf(backup + end) > 0) await copyFile(backup + end, copy + end)
+    for (const end of ['', '-wal'])
+      if (sizeOf(backup + end) > 0) await copyPrivately(backup + end, copy + end)
     onStep('checking')
     await retryWhileBusy(() => check(library, copy, backup), PATIENCE_MS, clock)
     onStep('preparing')
@@ -82,6 +85,12 @@ function requireBackup(backup: string, path: string) {
   if (isSame || backup === path) throw refuse('it is the database itself; name a backup')
   if (!file) throw refuse('there is no such file')
   if (!file.isFile()) throw refuse('it is not a file')
+}
+
+/** `fs.copyFile` would give the copy the mode of the backup, which may come from another machine. */
+async function copyPrivately(from: string, to: string) {
+  makePrivateFile(to)
+  await pipeline(createReadStream(from), createWriteStream(to, { flags: 'r+' }))
 }
 
 /** Every process of this package holds the lock while it uses the file. Without one a former process may still write. */

@@ -18,6 +18,7 @@ import { BEGIN_WAL, createCheckpoints } from './checkpoints.js'
 import { holdFile } from './lock.js'
 import { realDatabasePath } from './path.js'
 import { type Place, rememberPlace, shareDescriptor } from './place.js'
+import { makePrivateFile } from './private-file.js'
 import { createSqliteThread, NoThread } from './thread.js'
 import { openWal, type Wal } from './wal.js'
 
@@ -207,6 +208,7 @@ export async function openSqliteFile(options: {
  * the `-wal` file. It uses `exec` only, so that the connection closes at once when a later step fails.
  */
 export function connect(library: SqliteLibrary, path: string): SqliteConnection {
+  if (path !== ':memory:') makePrivateFile(path)
   const opened = library.open(path)
   try {
     if (path !== ':memory:') {

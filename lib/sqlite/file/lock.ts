@@ -1,9 +1,13 @@
+import { statSync } from 'node:fs'
 import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
+import { makePrivateFile } from './private-file.js'
 
 /**
  * Locks `<path>-lock`, an empty database of its own: exclusively for a SQLite that must not share the database with
  * another process or instance (`libsql`, and `node:sqlite` of an older Node), or for a restoration, and shared for one that
  * may. The database itself stays open for the second connection of this process, which checks, copies and checkpoints it.
+ *
+ * Whoever may open the database may open its lock, so a new lock has the mode of the database.
  *
  * Throws BUSY when another process holds the lock.
  */
@@ -12,6 +16,8 @@ export function holdFile(
   path: string,
   isAlone = !mayShareFiles(library),
 ): { release(): void } {
+  const database = statSync(path, { throwIfNoEntry: false })
+  makePrivateFile(`${path}-lock`, database && database.mode & 0o777)
   const lock: SqliteConnection = library.open(`${path}-lock`)
   try {
     lock.exec(isAlone ? 'begin exclusive' : 'begin; select count(*) from sqlite_schema')

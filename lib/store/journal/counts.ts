@@ -1,5 +1,5 @@
 import { DAY, HOUR } from '../../base/clock.js'
-import { LANE_TOPICS } from '../lanes/heads.js'
+import { firstDueOf, LANE_TOPICS } from '../lanes/heads.js'
 import { ENTRY_STATUSES, type EntryCounts, HANDLED_FOR_MS, JUDGED_CHANGES } from '../port/journal.js'
 import { type Cause, COUNTED_UP_TO } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -85,20 +85,21 @@ export function createEntryCounts(engine: Engine) {
   /**
    * How long the lane that is longest due has been due, among those that a process handles; or, while no process handles
    * anything, among those that one handled within the last week. A leased one is due again when its lease runs out, which
-   * is a time of leases.
+   * is a time of leases. The lease of a topic that no process handles may have run out: nobody can take it up.
    */
   async function oldestPendingMs(db: Connection): Promise<number | null> {
+    const isExpected = (topic: Sql) => sql`(${isNamedWithin(engine, topic)}
+      or (${isNamedWithin(engine, topic, MISSED_FOR_MS)} and not ${isAnyHandled()}))`
     const { age } = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
       select max(age) as age from (
-        select ${engine.now()} - (
-          select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-        ) as age from topics where topic is not null and (
-          ${isNamedWithin(engine, topicOfRow)}
-          or (${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not ${isAnyHandled()})
-        )
+        select ${engine.now()} - ${firstDueOf(sql`lease_token is null`)} as age from topics
+        where topic is not null and ${isExpected(topicOfRow)}
         union all
-        select ${engine.leaseNow()} - min(due_at) from lanes where lease_token is not null
+        select ${engine.leaseNow()} - (
+          select due_at from lanes where lease_token is not null and ${isExpected(sql.ref('lanes.topic'))}
+          order by due_at limit 1
+        ) as age
       ) as ages where age >= 0`.one(db)
     return age
   }
@@ -109,9 +110,9 @@ export function createEntryCounts(engine: Engine) {
       and ${isNamedWithin(engine, topicOfRow, MISSED_FOR_MS)} and not (${isNamedWithin(engine, topicOfRow)})`
     const inLanes = await sql<{ age: number | null }>`
       with recursive ${LANE_TOPICS}
-      select ${engine.now()} - min((
-        select due_at from lanes where lanes.topic = topics.topic and lease_token is null order by due_at limit 1
-      )) as age from topics where ${isMissed}`.one(db)
+      select ${engine.now()} - min(${firstDueOf(sql`lease_token is null`)}) as age from topics where ${isMissed}`.one(
+      db,
+    )
     const aside = await sql<{ age: number | null }>`
       with recursive ${asideTopics(engine)}
       select ${engine.now()} - min((

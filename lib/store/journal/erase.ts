@@ -4,48 +4,62 @@ import type { Erased, Hint, NewAction } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { type AuditRow, auditUid, createAnonymiser } from './audit.js'
 import type { Journal } from './journal.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
 const BATCH = 100
 /** The subscriptions of one transaction, which also deletes their entries. */
 const SUBSCRIPTIONS = 25
+/** The subscriptions whose names are looked for in the actions at a time. */
+const NAMES = 1_000
+/** The actions of one statement: to look for so many names in long reasons takes 10 ms. */
+const ACTIONS = 100
 
 /**
  * Deletes the data of a business, a batch at a time, in this order:
  *
  * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing of its result,
  *    and is repeated (`subscriptions/finishes.ts`).
- * 2. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
- * 3. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
- * 4. It deletes the entries that name the business.
+ * 2. It removes the business and its subscriptions from the actions of people, which stay as the audit (`audit.ts`).
+ * 3. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
+ * 4. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
+ * 5. It deletes the entries that name the business.
  *
- * When a pending entry is deleted, the holder of its lane loses the lease, so that no further entry that was handed out
- * is handled. Rows are locked in the order of all transactions: subscriptions, lanes, entries.
+ * When a pending entry is deleted, the holder of its lane loses the lease. It is asked to have its lease confirmed before its
+ * next entry: this process before the commit, so that it handles no entry that was deleted; another one by a hint with the
+ * commit, so that it may begin one more until the hint arrives. Rows are locked in the order of all transactions
+ * (`sql/lock-order.ts`).
  */
 export function createErasing(options: {
   engine: Engine
+  read: Engine['read']
   write: Engine['write']
   lanes: Lanes
   journal: Pick<Journal, 'insertAction'>
   offsetOf: ClockOffset
+  /** Gives a hint to this process. */
+  notify(hint: Hint): void
+  /** Gives a hint to all processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, lanes, journal, offsetOf, announce } = options
+  const { engine, read, write, lanes, journal, offsetOf, notify, announce } = options
 
   async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
-      select id, key from journal where ${which} limit ${BATCH}`.execute(trx)
+      select id, key from journal where ${which} and kind <> 'action' limit ${BATCH}`.execute(trx)
     if (found.length === 0) return 0
-    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    const keys = [...new Set(found.map(({ key }) => key))]
     await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
       trx,
     )
     const deleted = await sql<{ key: string; status: string }>`
-      delete from journal where ${engine.isOneOf(
-        'id',
-        found.map(({ id }) => id),
-      )} returning key, status`.execute(trx)
+      delete from journal where id in (
+        select id from journal where ${engine.isOneOf(
+          'id',
+          found.map(({ id }) => id),
+        )} order by id ${engine.forUpdate}
+      ) returning key, status`.execute(trx)
     const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
     await lanes.advance(trx, [...pending], 'free')
     // The lanes are taken back, not freed: handlers may still be running, and two entries of a lane are never handled at once.
@@ -55,7 +69,50 @@ export function createErasing(options: {
 
   async function begin(trx: Connection, businessUid: string, record: NewAction) {
     await engine.holdNames?.(trx, [businessUid])
-    await journal.insertAction(trx, record)
+    await journal.insertAction(trx, { ...record, businessUid: auditUid(businessUid) })
+  }
+
+  /** Anonymises all actions, with the names of some subscriptions at a time: any person may have typed any of them. */
+  async function actions(businessUid: string): Promise<number> {
+    let rows = 0
+    for (let after = ''; ; ) {
+      const uids = await subscriptionsAfter(businessUid, after)
+      rows += await anonymise(createAnonymiser(businessUid, uids))
+      if (uids.length < NAMES) return rows
+      after = uids.at(-1) as string
+    }
+  }
+
+  async function subscriptionsAfter(businessUid: string, after: string): Promise<string[]> {
+    const rows = await read((db) =>
+      sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
+          and subscription_uid > ${after} order by subscription_uid limit ${NAMES}`.execute(db),
+    )
+    return rows.map(({ uid }) => uid)
+  }
+
+  async function anonymise(anonymised: (row: Action) => Action): Promise<number> {
+    let rows = 0
+    for (let seq = 0; ; await nextTurn()) {
+      const found = await read((db) => actionsWhere(sql`seq > ${seq}`).execute(db))
+      const ids = found.flatMap((row) => (anonymised(row) === row ? [] : row.id))
+      if (ids.length > 0) rows += await write((trx) => rewrite(trx, ids, anonymised))
+      if (found.length < ACTIONS) return rows
+      seq = found.at(-1)?.seq as number
+    }
+  }
+
+  /** The rows are read again, because the erasure of another business may change them too. */
+  async function rewrite(trx: Connection, ids: readonly string[], anonymised: (row: Action) => Action) {
+    const rows = await sql<Action>`${actionsWhere(engine.isOneOf('id', ids))} ${engine.forUpdate}`.execute(
+      trx,
+    )
+    for (const { id, name, business_uid, subscription_uid, payload } of rows.map(anonymised))
+      await sql`
+        update journal set name = ${name}, business_uid = ${business_uid}, subscription_uid = ${subscription_uid},
+          payload = ${payload} where id = ${id}`.execute(trx)
+    return rows.length
   }
 
   /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
@@ -90,11 +147,11 @@ export function createErasing(options: {
   }
 
   const entries = (trx: Connection, businessUid: string): Promise<number> =>
-    deleteEntries(trx, sql`business_uid = ${businessUid} and not (kind = 'action' and name = 'erase')`)
+    deleteEntries(trx, sql`business_uid = ${businessUid}`)
 
   async function end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
     const written = await sql<{ payload: string; received_at: number }>`
-      select payload, received_at from journal where id = ${id}`.one(trx)
+      select payload, received_at from journal where id = ${id} ${engine.forUpdate}`.one(trx)
     const payload = JSON.stringify({ ...JSON.parse(written.payload), rows })
     await sql`update journal set payload = ${payload} where id = ${id}`.execute(trx)
     return written.received_at
@@ -106,11 +163,15 @@ export function createErasing(options: {
     await write((trx) => begin(trx, businessUid, record))
     let rows = 0
     try {
+      rows += await actions(businessUid)
       for (const part of [candidates, subscriptions, entries]) {
         for (let batch = 1; batch > 0; rows += batch) {
           batch = await write(async (trx) => {
             await engine.announceIn?.(trx, [erased])
-            return part(trx, businessUid)
+            const count = await part(trx, businessUid)
+            // While the rows are locked: a holder in this process that asks for its lease waits for the commit.
+            notify(erased)
+            return count
           })
           await nextTurn()
         }
@@ -121,4 +182,13 @@ export function createErasing(options: {
     const at = await write((trx) => end(trx, record, rows))
     return { rows, at: at + offsetOf(undefined) }
   }
+}
+
+type Action = AuditRow & { seq: number }
+
+/** Every action is done. The range is one of the index `journal_status`. */
+function actionsWhere(condition: Sql) {
+  return sql<Action>`
+    select seq, id, name, business_uid, subscription_uid, payload from journal
+    where status = 'done' and kind = 'action' and ${condition} order by seq limit ${ACTIONS}`
 }

@@ -4,6 +4,7 @@ import type { Lanes } from '../lanes/lanes.js'
 import { EVERY_EVENT, isTopicAmong } from '../port/journal.js'
 import type { HandleTopics, Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
+import { byBytes } from '../sql/lock-order.js'
 import type { HandlersTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
@@ -20,55 +21,53 @@ import { asideTopics, IS_ASIDE } from './is-handled.js'
 export function createHandledTopics(engine: Engine, lanes: Lanes) {
   const nameTopics = prepare(
     engine,
-    { topic: 'text' },
+    { topic: 'text', reach_ms: 'integer' },
     ({ insert, of }) => sql`
-      insert into handlers (topic, seen_at) ${insert(sql`${of('topic')}, ${of('lease_now')}`)}
+      insert into handlers (topic, seen_at, rescue_from)
+      ${insert(sql`${of('topic')}, ${of('lease_now')}, ${of('lease_now')} - ${of('reach_ms')}`)}
       on conflict (topic) do update set seen_at = excluded.seen_at`,
   )
   /**
-   * Writes that a process has these topics. Returns how long ago one of them was last named by a process that has not made
-   * pending what came before it, and may have ended; 0 if there is none.
+   * Writes that a process has these topics. Returns how far back their unhandled events are to be made pending: within
+   * `rescueMs`; without a limit for the first processes with handlers, those that began before, or at most shortly after, the
+   * first of them had made pending what came before it. Nothing is history for them, so two that begin together get the same
+   * events. A topic has the reach of the process that first named it until a process has made its events pending: the first
+   * one may end before that.
    */
-  async function name(trx: Connection, topics: readonly Topic[]): Promise<number> {
-    const rows = await sql<Pick<HandlersTable, 'topic' | 'rescued_at'> & { age: number }>`
-      select topic, rescued_at, ${engine.leaseNow()} - seen_at as age from handlers`.execute(trx)
+  async function name(trx: Connection, topics: readonly Topic[], rescueMs: number): Promise<number> {
+    const rows = await sql<Omit<HandlersTable, 'seen_at'> & { now: number }>`
+      select topic, rescued_at, rescue_from, ${engine.leaseNow()} as now from handlers`.execute(trx)
     const known = new Set(rows.map(({ topic }) => topic))
-    const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
+    const hasHistory = rows.some(({ rescued_at: at, now }) => at !== null && at < now - rescueMs)
+    const reachMs = hasHistory ? Math.ceil(rescueMs) : null
     // Those who accept events wait, and see the new rows: none of them takes an event for unhandled after this commit.
     if (topics.some((topic) => !known.has(topic))) await engine.holdWrites?.(trx)
-    await run(engine, trx, nameTopics([...topics].sort().map((topic) => ({ topic }))))
-    return Math.max(0, ...left.map(({ age }) => age))
-  }
-
-  /**
-   * How far back the events of a new topic are made pending. Nothing is history for the first processes with handlers:
-   * those that began before, or at most shortly after, the first of them had made pending what came before it. So two that
-   * begin together get the same events, and what the end of the first one left is not lost.
-   */
-  async function reachBackMs(db: Connection, rescueMs: number): Promise<number> {
-    const rows = await sql`
-      select 1 from handlers where rescued_at < ${engine.leaseNow()} - ${Math.ceil(rescueMs)} limit 1`.execute(
-      db,
-    )
-    return rows.length > 0 ? rescueMs : Number.MAX_SAFE_INTEGER
+    const named = [...topics].sort(byBytes).map((topic) => ({ topic, reach_ms: reachMs }))
+    await run(engine, trx, nameTopics(named))
+    const left = rows.filter((row) => row.rescued_at === null && topics.includes(row.topic))
+    const reaches = left.map(({ rescue_from: from, now }) => (from === null ? null : now - from))
+    return Math.max(...[reachMs, ...reaches].map((ms) => ms ?? Number.MAX_SAFE_INTEGER))
   }
 
   /** Writes that the events of these topics that came before are pending. */
   async function noteRescue(trx: Connection, topics: readonly Topic[]) {
     await sql`
-      update handlers set rescued_at = ${engine.leaseNow()}
-      where rescued_at is null and ${engine.isOneOf('topic', topics)}`.execute(trx)
+      update handlers set rescued_at = ${engine.leaseNow()} where topic in (
+        select topic from handlers where rescued_at is null and ${engine.isOneOf('topic', topics)}
+        order by topic ${engine.forUpdate}
+      )`.execute(trx)
   }
 
   /** Makes unhandled events pending, each behind the pending ones of its lane that came before. */
   async function makePending(trx: Connection, rows: readonly Unhandled[]) {
-    await run(engine, trx, lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
+    await run(engine, trx, ...lanes.enter(rows.map(({ key, topic }) => ({ key, topic }))))
     await sql`
-      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null
-      where ${engine.isOneOf(
-        'id',
-        rows.map(({ id }) => id),
-      )} and ${sql.still(sql`status = 'unhandled'`)}`.execute(trx)
+      update journal set status = 'pending', due_at = ${engine.now()}, settled_at = null where id in (
+        select id from journal where ${engine.isOneOf(
+          'id',
+          rows.map(({ id }) => id),
+        )} and ${sql.still(sql`status = 'unhandled'`)} order by id ${engine.forUpdate}
+      )`.execute(trx)
     await lanes.advance(trx, [...new Set(rows.map(({ key }) => key))], 'free')
   }
 
@@ -92,11 +91,12 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /**
-   * Sets aside the entries at the head of a batch of lanes whose topic no process names, so that they do not delay the entries
-   * behind them. Returns how many lanes that were. Only events share a lane with others.
+   * Sets aside the events of a topic that no process names, in a batch of lanes that have one at their head: all among the
+   * first pending entries of the lane, so that they do not delay those of other topics. Returns how many lanes that were. Only
+   * events share a lane with others.
    */
   async function setAside(trx: Connection, retireMs: number, own: ReadonlySet<Topic>): Promise<number> {
-    const heads = (await topicsOf(engine, trx, 'all')).filter((topic) => topic.startsWith('event:'))
+    const heads = (await topicsOf(trx)).filter((topic) => topic.startsWith('event:'))
     if (heads.every((topic) => isTopicAmong(own, topic))) return 0
     // Locked: a process that names a topic meanwhile makes pending again what is set aside here.
     const named = await sql<Pick<HandlersTable, 'topic'> & { age: number }>`
@@ -108,13 +108,13 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (isTopicAmong(own, topic) || isTopicAmong(handled, topic)) continue
       const rows = await sql<{ key: string }>`
         select key from lanes where topic = ${topic} and (lease_token is null or due_at <= ${engine.leaseNow()})
-        order by due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
+        order by unread, due_at limit ${LANES} ${engine.skipLocked}`.execute(trx)
       if (rows.length === 0) continue
       const keys = rows.map(({ key }) => key)
       const found = await headsOf(engine, trx, keys, Math.floor(BATCH / keys.length))
       const ids = [...found.values()].flat().flatMap((row) => (row.topic === topic ? row.id : []))
       await sql`
-        update journal set status = 'unhandled', due_at = null, settled_at = ${engine.now()}
+        update journal set status = 'unhandled', settled_at = ${engine.now()}
         where ${engine.isOneOf('id', ids)} and ${sql.still(sql`status = 'pending'`)}`.execute(trx)
       await lanes.advance(trx, keys, 'all')
       return keys.length
@@ -131,13 +131,13 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
     ): Promise<boolean> {
       let moved = false
       let namedAt = Number.NEGATIVE_INFINITY
-      let leftForMs: number | undefined
+      let reachMs: number | undefined
       // Repeated between batches: many may take longer than `retireMs`, and other processes would set aside these topics.
       const nameEvery = async (ms: number) => {
         if (topics.length === 0 || engine.clock.monotonic() - namedAt < ms) return
         namedAt = engine.clock.monotonic()
-        const leftMs = await write((trx) => name(trx, topics))
-        leftForMs ??= leftMs
+        const namedMs = await write((trx) => name(trx, topics, rescueMs))
+        reachMs ??= namedMs
       }
       /** Writes batches until one is empty. A batch may run again, so `written` is called after its commit. */
       const inBatches = async (
@@ -157,8 +157,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
         await nameEvery(0)
         await inBatches((trx) => revive(trx, topics))
         if (rescueMs > 0) {
-          const withinMs = (await read((db) => reachBackMs(db, rescueMs))) + (leftForMs ?? 0)
-          for await (const late of unhandledEvents(engine, read, new Set(topics), withinMs)) {
+          for await (const late of unhandledEvents(engine, read, new Set(topics), reachMs ?? rescueMs)) {
             await inBatches(
               async (trx) => {
                 const batch = withinBytes(late.slice(0, BATCH))

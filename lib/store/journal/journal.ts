@@ -5,6 +5,7 @@ import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
+import { unreadOf } from '../unread.js'
 import { isPendingBy } from './is-handled.js'
 
 /** A change to write. */
@@ -22,10 +23,11 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     NEW_COLUMNS,
     ({ insert, of }) => sql`
       insert into journal
-        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, received_at)
+        (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, unread, received_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
         ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
-        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0, ${of('now')}`)}
+        case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0,
+        ${unreadOf(sql`${of('kind')} = 'change'`, of('subscription'))}, ${of('now')}`)}
       on conflict (id) do nothing`,
     { keepsPlan: true },
   )
@@ -45,7 +47,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       cause: entry.cause ?? null,
       secret: entry.secret ?? null,
     }))
-    return [lanes.enterPending(rows), insertAll(rows)]
+    return [...lanes.enterPending(rows), insertAll(rows)]
   }
 
   return {
@@ -59,12 +61,25 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       await run(engine, trx, ...append(entries))
     },
 
+    /** Follows the first read of these subscriptions: their events are not made up. */
+    async promote(trx: Connection, subscriptionUids: readonly string[]) {
+      if (subscriptionUids.length === 0) return
+      await sql`
+        update journal set unread = 0 where id in (
+          select id from journal where ${engine.isOneOf('subscription_uid', subscriptionUids)} and unread = 1
+          ${engine.skipLocked}
+        )`.execute(trx)
+    },
+
     /** An action is done from the start, so it enters no lane. The same id is written once. */
-    async insertAction(trx: Connection, { id, name, businessUid, payload }: NewAction) {
+    async insertAction(
+      trx: Connection,
+      { id, name, businessUid, subscriptionUid = null, payload }: NewAction,
+    ) {
       await sql`
         insert into journal
-          (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${payload}, 'done', 0, ${engine.now()}, ${engine.now()})
+          (id, kind, name, topic, key, business_uid, subscription_uid, payload, status, attempts, received_at, settled_at)
+        values (${id}, 'action', ${name}, 'action', ${id}, ${businessUid}, ${subscriptionUid}, ${payload}, 'done', 0, ${engine.now()}, ${engine.now()})
         on conflict (id) do nothing`.execute(trx)
     },
 
@@ -77,19 +92,16 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       const found = await find()
       if (!found || found.kind === 'action') return false
       const { key, topic } = found
-      await run(engine, trx, lanes.enter([{ key, topic }]))
+      await run(engine, trx, ...lanes.enter([{ key, topic }]))
       // The entry is read again, now that the locked lane prevents its end.
-      const entry = await find()
-      if (!entry) {
-        await lanes.advance(trx, [key], 'free')
-        return false
-      }
-      const wasPending = entry.status === 'pending'
-      await sql`
+      const wasPending = (await find())?.status === 'pending'
+      const [replayed] = await sql<Pick<JournalTable, 'seq'>>`
         update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
-        where id = ${id}`.execute(trx)
-      await lanes.replayed(trx, { key, seq: entry.seq, wasPending })
-      return true
+        where id = ${id} returning seq`.execute(trx)
+      if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
+      // A prune has deleted it: that locks no lane.
+      else await lanes.advance(trx, [key], 'free')
+      return replayed !== undefined
     },
   }
 }

@@ -7,6 +7,7 @@ import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Sql, sql } from '../sql/sql.js'
 import { withinBytes } from '../sql/within-bytes.js'
+import { auditUid } from './audit.js'
 
 /** The entries that one statement reads: on SQLite 500 take 1 ms, and 10 times as long if their pages are not in its cache. */
 const WINDOW = 500
@@ -36,7 +37,8 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
 
   /**
    * Newest first, merged from one range of an index for each status and kind. The index alone gives the ranges, so only a
-   * window of the table is read: up to 15 times fewer rows.
+   * window of the table is read: up to 15 times fewer rows. SQLite keeps the order of a `cross join`. Otherwise, after
+   * ANALYZE, it reads the whole table for each window: 80 ms at 200,000 entries.
    */
   function ofStatus(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
     const { status, kind, name, since, until } = filter
@@ -59,25 +61,33 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
       return sql<Seen>`
         select ${COLUMNS}, ${engine.now()} as now from (
           select * from (${sql.join(ranges, ' union all ')}) as ranges order by seq desc limit ${window}
-        ) as newest join journal
-          on journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
+        ) as newest cross join journal
+        where journal.status = newest.status and journal.kind = newest.kind and journal.seq = newest.seq
         order by journal.seq desc`
     })
   }
 
-  /** The entries of one subscription or business, newest first. */
+  /** The entries of one subscription or business, newest first. Those of a business include the audit of its erasures. */
   function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
-    const owner =
-      filter.subscriptionUid === undefined
-        ? sql`business_uid = ${filter.businessUid}`
-        : sql`subscription_uid = ${filter.subscriptionUid}`
-    return walk(
-      { filter, limit, before, window: WINDOW, disorderMs: 0 },
-      ({ received_at: at, seq }) => sql<Seen>`
-        select ${COLUMNS}, ${engine.now()} as now from journal
-        where ${owner} and (received_at, seq) < (${at}, ${seq})
-        order by received_at desc, seq desc limit ${WINDOW}`,
-    )
+    const { subscriptionUid, businessUid = '' } = filter
+    const owners =
+      subscriptionUid === undefined
+        ? [
+            sql`business_uid = ${businessUid}`,
+            sql`business_uid = ${auditUid(businessUid)} and kind = 'action'`,
+          ]
+        : [sql`subscription_uid = ${subscriptionUid}`]
+    return walk({ filter, limit, before, window: WINDOW, disorderMs: 0 }, ({ received_at: at, seq }) => {
+      const ranges = owners.map(
+        (owner, i) => sql`select * from (
+            select ${COLUMNS} from journal where ${owner} and (received_at, seq) < (${at}, ${seq})
+            order by received_at desc, seq desc limit ${WINDOW}
+          ) as ${sql.ref(`range_${i}`)}`,
+      )
+      return sql<Seen>`
+          select newest.*, ${engine.now()} as now from (${sql.join(ranges, ' union all ')}) as newest
+          order by received_at desc, seq desc limit ${WINDOW}`
+    })
   }
 
   /**
@@ -156,7 +166,9 @@ function fits(row: Seen, { status, kind, name, businessUid, since, until }: Entr
   if (status !== undefined && !(status === 'retrying' ? isRetried : row.status === status)) return false
   if (kind !== undefined && row.kind !== kind) return false
   if (name !== undefined && row.name !== name) return false
-  if (businessUid !== undefined && row.business_uid !== businessUid) return false
+  const { business_uid } = row
+  if (businessUid !== undefined && business_uid !== businessUid && business_uid !== auditUid(businessUid))
+    return false
   const at = row.received_at + offset
   return (since === undefined || at >= since) && (until === undefined || at < until)
 }

@@ -1,4 +1,5 @@
 import type { Lanes } from '../lanes/lanes.js'
+import { TAKEN_BACK } from '../leases/leases.js'
 import { ENTRY_KINDS } from '../port/journal.js'
 import {
   type DeadEntry,
@@ -56,15 +57,16 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
   }
 
   /**
-   * Ends the oldest unhandled events whose retention has ended: those that were set aside are dead, the others are deleted.
+   * Ends the oldest unhandled events whose retention has ended: since their arrival, or their last replay, which one that was
+   * set aside keeps. Those that were set aside are dead if a process once had their handler; the others are deleted.
    * `seq` is the order of their arrival.
    */
   async function endUnhandled(trx: Connection, kind: EntryKind, retentionMs: number): Promise<Pruned> {
     const rows = await sql<{ id: string; topic: Topic; settled_at: number | null }>`
       select id, topic, settled_at from (
-        select id, topic, settled_at, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
+        select id, topic, settled_at, due_at, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
         order by seq limit ${BATCH} ${engine.skipLocked}
-      ) as oldest where received_at < ${engine.now()} - ${retentionMs}`.execute(trx)
+      ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}`.execute(trx)
     if (rows.length === 0) return { rows: 0, dead: [] }
     const isOnceHandled = await onceHandled(trx)
     const isMissed = (row: (typeof rows)[0]) => row.settled_at !== null && isOnceHandled(row.topic)
@@ -91,7 +93,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}
         and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
     if (found.length === 0) return { rows: 0, dead: [] }
-    const keys = [...new Set(found.map(({ key }) => key))].sort()
+    const keys = [...new Set(found.map(({ key }) => key))]
     // Entries of a leased lane stay: its holder may be handling one.
     const free = await sql<{ key: string }>`
       select key from lanes
@@ -118,13 +120,31 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     return { rows: rows.length, dead }
   }
 
-  return async function prune(trx: Connection, { eventsMs, changesMs, deadMs }: Retention): Promise<Pruned> {
+  /**
+   * Frees a batch of lanes that were taken from their holders whose leases would have run out by now; without entries they
+   * are deleted. Claims do the same, but only for topics that a process handles.
+   */
+  async function freeTakenBack(trx: Connection): Promise<number> {
+    const rows = await sql<{ key: string }>`
+      select key from lanes where lease_token is not null and lease_token = ${TAKEN_BACK} and due_at <= ${engine.leaseNow()}
+      order by due_at limit ${BATCH} ${engine.skipLocked}`.execute(trx)
+    await lanes.advance(
+      trx,
+      rows.map(({ key }) => key),
+      'all',
+    )
+    return rows.length
+  }
+
+  return async function prune(trx: Connection, retention: Retention): Promise<Pruned> {
+    const { eventsMs, changesMs, actionsMs, deadMs } = retention
+    const handled = { event: eventsMs, unrecognised: eventsMs, change: changesMs, action: actionsMs }
     for (const kind of ENTRY_KINDS) {
-      const handledMs = kind === 'change' ? changesMs : eventsMs
+      const handledMs = handled[kind]
       const ended = await endPending(trx, kind, handledMs)
       if (ended.rows > 0) return ended
       if (kind !== 'change') {
-        const unhandled = await endUnhandled(trx, kind, eventsMs)
+        const unhandled = await endUnhandled(trx, kind, handledMs)
         if (unhandled.rows > 0) return unhandled
       }
       const rows =
@@ -133,6 +153,6 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
         (await deleteSettled(trx, 'dead', kind, deadMs))
       if (rows > 0) return { rows, dead: [] }
     }
-    return { rows: 0, dead: [] }
+    return { rows: await freeTakenBack(trx), dead: [] }
   }
 }

@@ -3,9 +3,10 @@ import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { sql } from '../sql/sql.js'
+import { auditUid } from './audit.js'
 
 /**
- * The entries of a business and their outcomes, newest first, merged from a range of an index each. A page begins
+ * The entries of a business, the audit of its erasures and the outcomes, newest first, merged from a range of an index each. A page begins
  * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every
  * page before.
  */
@@ -23,6 +24,12 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
             where business_uid = ${businessUid} and (received_at, seq) < (${at}, ${seq + rank})
             order by received_at desc, seq desc limit ${limit}
           ) as entries
+          union all
+          select * from (
+            select received_at as at, 0 as rank, ${COLUMNS} from journal
+            where business_uid = ${auditUid(businessUid)} and kind = 'action' and (received_at, seq) < (${at}, ${seq + rank})
+            order by received_at desc, seq desc limit ${limit}
+          ) as audit
           union all
           select * from (
             select settled_at as at, 1 as rank, ${COLUMNS} from journal

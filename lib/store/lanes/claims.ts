@@ -8,16 +8,18 @@ import {
   type Entry,
   EVERY_EVENT,
   isTopicAmong,
+  LANE_URGENCY,
   type LaneClaim,
   type LaneFinish,
+  type LaneUrgency,
   type Topic,
+  topicOf,
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
-import type { LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, type EntryRow, headsOf, isDue, topicsDueSince, topicsOf } from './heads.js'
+import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, topicsDueSince } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -44,18 +46,18 @@ export function createLaneClaims(options: {
   /** Topics that lanes have or had: the search for others leaves out their part of the index. */
   const seen = new Set<Topic>()
 
-  /** The topics of due lanes among `named`. */
-  async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<Topic[]> {
+  /** The due classes of the topics among `named`. */
+  async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
     const among = new Set(named)
-    const due = await dueTopics(db, named, look)
-    for (const topic of seen) if (!due.includes(topic)) look.found(topic, 0)
-    return due.filter((topic) => isTopicAmong(among, topic))
+    const due = await dueOfAll(db, named, look)
+    for (const topic of seen) if (due.every((each) => each.topic !== topic)) look.found(topic, 0)
+    return due.filter(({ topic }) => isTopicAmong(among, topic))
   }
 
-  async function dueTopics(db: Connection, named: readonly Topic[], look: LookBack): Promise<Topic[]> {
-    if (engine.isLocal) return topicsOf(engine, db, 'due')
+  async function dueOfAll(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
+    if (engine.isLocal) return dueTopics(engine, db)
     for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
-    if (look.isWhole) return topicsOf(engine, db, 'due')
+    if (look.isWhole) return dueTopics(engine, db)
     for (;;) {
       const { due, others } = await topicsDueSince(engine, db, [...seen], look)
       if (others.length === 0) return due
@@ -63,49 +65,47 @@ export function createLaneClaims(options: {
     }
   }
 
-  /** Leases the longest due lanes among those whose head has one of these topics. */
+  /** Leases due lanes, of each class the longest due. Returns their classes by key. */
   async function lease(
     trx: Connection,
-    topics: readonly Topic[],
-    { limit, leaseMs, exceptKeys }: ClaimLanes,
+    topics: readonly DueTopic[],
+    { limit, leaseMs, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     token: string,
     look: LookBack,
-  ): Promise<string[]> {
-    // A range of the index for each topic: `topic in (…)` would sort all due lanes.
-    const ranges = topics.map((topic, i) => {
-      const sinceMs = engine.isLocal ? undefined : look.sinceMs(topic)
-      const from = sinceMs === undefined ? sql`` : sql`and due_at >= ${engine.now()} - ${sinceMs}`
-      return sql`select * from (
-        select key, due_at, topic, ${engine.now()} - due_at as due_for from lanes
-        where topic = ${topic} and ${isDue(engine)} ${from} and ${IS_UNSUSPECTED}
+  ): Promise<Map<string, LaneUrgency>> {
+    // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
+    const ranges = topics.map(
+      ({ topic, unread }, i) => sql`select * from (
+        select key, due_at, topic, ${engine.now()} - due_at as due_for, ${sql.lit(urgencyOf(topic, unread))} as urgency from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
-      ) as ${sql.ref(`range_${i}`)}`
-    })
-    const due = await sql<Pick<LanesTable, 'key' | 'due_at' | 'topic'> & { due_for: number }>`
-      select * from (${sql.join(ranges, ' union all ')}) as due order by due_at`.execute(trx)
-    for (const topic of topics)
+      ) as ${sql.ref(`range_${i}`)}`,
+    )
+    const due = await sql<DueLane>`
+      select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
+    for (const { topic } of topics)
       look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
-    const keys = due.slice(0, limit).map(({ key }) => key)
-    // By the keys: a join would read the whole of `lanes`, with the dead rows of all that were handled.
-    if (keys.length > 0)
+    const picked = pickLanes(due, limit, choose)
+    if (picked.size > 0)
       await sql`
         update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
-        where ${engine.isOneOf('key', keys)}`.execute(trx)
-    return keys
+        where ${engine.isOneOf('key', [...picked.keys()])}`.execute(trx)
+    return picked
   }
 
   async function claimDue(
     trx: Connection,
     options: ClaimLanes,
-    known: readonly Topic[] | undefined,
+    known: readonly DueTopic[] | undefined,
     look: LookBack,
   ): Promise<LaneClaim[]> {
     const due = known ?? (await dueAmong(trx, options.topics, look))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const keys = await lease(trx, due, options, token, look)
-    if (keys.length === 0) return []
+    const leased = await lease(trx, due, options, token, look)
+    if (leased.size === 0) return []
+    const keys = [...leased.keys()]
     const heads = await headsOf(
       engine,
       trx,
@@ -114,9 +114,9 @@ export function createLaneClaims(options: {
     )
     const topics = new Set(options.topics)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)
-    const claims = keys.map((key): LaneClaim => {
+    const claims = [...leased].map(([key, urgency]): LaneClaim => {
       const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
-      return { id: key, leaseToken: token, lapses: 0, entries }
+      return { id: key, leaseToken: token, urgency, lapses: 0, entries }
     })
     // A lane may be without entries: an event that is accepted twice inserts a lane again after its entry has ended, a
     // holder that died may have ended the head, and the payloads of other lanes may have been enough for one claim.
@@ -132,7 +132,9 @@ export function createLaneClaims(options: {
     lanesThatFit =
       cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
-    return claims.filter(({ entries }) => entries.length > 0).sort((a, b) => seqOf(a) - seqOf(b))
+    return claims
+      .filter(({ entries }) => entries.length > 0)
+      .sort((a, b) => a.urgency - b.urgency || seqOf(a) - seqOf(b))
   }
 
   async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
@@ -168,7 +170,9 @@ export function createLaneClaims(options: {
     const rows = (await headsOf(engine, trx, [id], 1)).get(id) ?? []
     const topics = new Set(among.topics)
     const entries = handedOut(rows, { topics, lapses, offset: offsetOf(rows[0]?.now) })
-    if (entries.length > 0) return { ...begun, entries }
+    const [head] = entries
+    // It runs alone, so its class decides nothing.
+    if (head) return { ...begun, urgency: urgencyOf(topicOf(head), 0), entries }
     // Its head has ended, or has another topic.
     await lanes.advance(trx, [id], rows.length === 0 ? 'all' : 'untried')
     return undefined
@@ -220,6 +224,51 @@ export function createLaneClaims(options: {
       return claimed
     },
   }
+}
+
+/** A topic, and one of its classes of lanes. */
+interface DueTopic {
+  topic: Topic
+  unread: 0 | 1
+}
+
+interface DueLane {
+  key: string
+  topic: Topic
+  /** How long it has been due. */
+  due_for: number
+  urgency: LaneUrgency
+}
+
+function urgencyOf(topic: Topic, unread: 0 | 1): LaneUrgency {
+  if (topic === 'change') return LANE_URGENCY.change
+  return unread === 0 ? LANE_URGENCY.event : LANE_URGENCY.eventOfUnread
+}
+
+/** Picks up to `limit` lanes from those that are due, which are sorted by class and by how long they have been due. */
+function pickLanes(
+  due: readonly DueLane[],
+  limit: number,
+  choose: NonNullable<ClaimLanes['choose']>,
+): Map<string, LaneUrgency> {
+  const left = Object.values(LANE_URGENCY).map((urgency) => ({
+    urgency,
+    keys: due.flatMap((lane) => (lane.urgency === urgency ? lane.key : [])).reverse(),
+  }))
+  const picked = new Map<string, LaneUrgency>()
+  const taken: LaneUrgency[] = []
+  while (picked.size < limit) {
+    const classes = left.filter(({ keys }) => keys.length > 0)
+    const urgency = choose(
+      classes.map((each) => each.urgency),
+      taken,
+    )
+    const key = classes.find((each) => each.urgency === urgency)?.keys.pop()
+    if (key === undefined || urgency === undefined) break
+    picked.set(key, urgency)
+    taken.push(urgency)
+  }
+  return picked
 }
 
 /**

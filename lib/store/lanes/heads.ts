@@ -66,48 +66,82 @@ export const LANE_TOPICS = sql`topics(topic) as (
     select (select min(lanes.topic) from lanes where lanes.topic > topics.topic) from topics where topic is not null
   )`
 
-/** The topics of the heads of all lanes, or of the due ones. */
-export async function topicsOf(engine: Times, db: Connection, among: 'all' | 'due'): Promise<Topic[]> {
-  const hasDue = sql`(
-      select due_at from lanes where lanes.topic = topics.topic and ${isDue(engine)}
-      order by due_at limit 1
-    ) is not null`
+/** The topics of the heads of all lanes. */
+export async function topicsOf(db: Connection): Promise<Topic[]> {
   const rows = await sql<{ topic: Topic }>`
-    with recursive ${LANE_TOPICS}
-    select topic from topics where topic is not null and ${among === 'due' ? hasDue : sql`true`}`.execute(db)
+    with recursive ${LANE_TOPICS} select topic from topics where topic is not null`.execute(db)
   return rows.map(({ topic }) => topic)
 }
 
 /**
- * `due`: the topics among `seen` with lanes that are due and that a look back reads. `others`: some topics of lanes that were
- * not seen, if there are any. The search for them leaves out the parts of the index of those that were seen, with the entries
- * of all lanes that they had.
+ * The least `due_at` of the lanes of `topics.topic` that fulfil a condition, as SQL. It reads the first row of each range of
+ * the index `lanes_due`.
+ */
+export function firstDueOf(which: Sql): Sql {
+  const first = ([0, 1] as const).map(
+    (unread) => sql`select * from (
+      select due_at from lanes where lanes.topic = topics.topic and unread = ${sql.lit(unread)} and ${which}
+      order by due_at limit 1
+    ) as ${sql.ref(`first_${unread}`)}`,
+  )
+  return sql`(select min(due_at) from (${sql.join(first, ' union all ')}) as firsts)`
+}
+
+/** The topics with due lanes, each with the classes of these lanes: 0 for those that were read before, 1 for the others. */
+export async function dueTopics(engine: Times, db: Connection): Promise<{ topic: Topic; unread: 0 | 1 }[]> {
+  const due = ([0, 1] as const).map(
+    (unread) => sql`select topic, ${sql.lit(unread)} as unread from topics where topic is not null and (
+      select due_at from lanes where lanes.topic = topics.topic and unread = ${sql.lit(unread)} and ${isDue(engine)}
+      order by due_at limit 1
+    ) is not null`,
+  )
+  return sql<{
+    topic: Topic
+    unread: 0 | 1
+  }>`with recursive ${LANE_TOPICS} ${sql.join(due, ' union all ')}`.execute(db)
+}
+
+/** `isDue`, of the rows that a look back reads. */
+export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, topic: Topic): Sql {
+  const sinceMs = engine.isLocal ? undefined : look.sinceMs(topic)
+  return sinceMs === undefined
+    ? isDue(engine)
+    : sql`${isDue(engine)} and due_at >= ${engine.now()} - ${sinceMs}`
+}
+
+/**
+ * `due`: the classes of the topics among `seen` with lanes that are due and that a look back reads. `others`: some topics of
+ * lanes that were not seen, if there are any. The search for them leaves out the parts of the index of those that were seen,
+ * with the entries of all lanes that they had.
  */
 export async function topicsDueSince(
   engine: Times,
   db: Connection,
   seen: readonly Topic[],
   look: Pick<LookBack, 'sinceMs'>,
-): Promise<{ due: Topic[]; others: Topic[] }> {
+): Promise<{ due: { topic: Topic; unread: 0 | 1 }[]; others: Topic[] }> {
   const sorted = [...seen].sort()
-  const due = sorted.map((topic) => {
-    const sinceMs = look.sinceMs(topic)
-    const from = sinceMs === undefined ? sql`` : sql`and due_at >= ${engine.now()} - ${sinceMs}`
-    return sql`select topic, 1 as is_due from (
-      select topic from lanes where topic = ${topic} and ${isDue(engine)} ${from} order by due_at limit 1
-    ) as first`
-  })
+  const due = sorted.flatMap((topic) =>
+    ([0, 1] as const).map(
+      (unread) => sql`select * from (
+        select topic, unread, 1 as is_due from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)}
+        order by due_at limit 1
+      ) as first`,
+    ),
+  )
   const others = [undefined, ...sorted].map((topic, i) => {
     const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
     const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`
-    return sql`select min(topic) as topic, 0 as is_due from lanes where topic is not null ${after} ${before}`
+    return sql`select min(topic), 0, 0 from lanes where topic is not null ${after} ${before}`
   })
-  const rows = await sql<{ topic: Topic; is_due: 0 | 1 }>`
-    select * from (${sql.join([...due, ...others], ' union all ')}) as topics where topic is not null`.execute(
-    db,
-  )
-  const those = (isDue: 0 | 1) => rows.flatMap((row) => (row.is_due === isDue ? row.topic : []))
-  return { due: those(1), others: those(0).filter((topic) => !seen.includes(topic)) }
+  const rows = await sql<{ topic: Topic; unread: 0 | 1; is_due: 0 | 1 }>`
+    select topic, unread, is_due from (${sql.join([...due, ...others], ' union all ')}) as topics(topic, unread, is_due)
+    where topic is not null`.execute(db)
+  return {
+    due: rows.filter((row) => row.is_due === 1),
+    others: rows.flatMap((row) => (row.is_due === 1 || seen.includes(row.topic) ? [] : row.topic)),
+  }
 }
 
 /**
@@ -141,5 +175,7 @@ export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
     receivedAt: row.received_at + offset,
     // The tries that ended, those that lapsed, and this one.
     attempt: row.attempts + lapses + 1,
+    // A replay begins with the first try again.
+    triedUnder: row.attempts > 0 ? row.tried_under : null,
   }
 }

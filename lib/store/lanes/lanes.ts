@@ -1,10 +1,11 @@
 import { isPendingBy } from '../journal/is-handled.js'
 import { TAKEN_BACK } from '../leases/leases.js'
-import type { EntryKind, Topic } from '../port/store.js'
+import { businessKey, changesKey, type EntryKind, subscriptionKey, type Topic } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
+import { unreadOf } from '../unread.js'
 import { isPending } from './heads.js'
 
 /** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */
@@ -18,20 +19,43 @@ export function createLanes(engine: Engine) {
   const entering = (isPending: (kind: Sql, topic: Sql) => Sql) =>
     prepare(
       engine,
-      { key: 'text', topic: 'text', kind: 'text', at: 'integer' },
+      { key: 'text', topic: 'text', kind: 'text', subscription: 'text', is_change: 'integer', at: 'integer' },
       ({ insertFirst, of }) => sql`
-        insert into lanes (key, topic, due_at, lapses)
-        ${insertFirst(of('key'), sql`${of('key')}, ${of('topic')}, ${of('now')}, 0`, isPending(of('kind'), of('topic')))}
-        on conflict (key) do update set due_at = lanes.due_at`,
+        insert into lanes (key, topic, due_at, lapses, unread)
+        ${insertFirst(
+          of('key'),
+          sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(sql`${of('is_change')} = 1`, of('subscription'))}`,
+          isPending(of('kind'), of('topic')),
+        )}
+        on conflict (key) do update set unread = case when excluded.unread < lanes.unread then 0 else lanes.unread end`,
       { keepsPlan: true },
     )
   const enterEach = entering(() => sql`1 = 1`)
   const enterIfPending = entering(isPendingBy)
+  // Only its unique indexes may keep a plan, so the businesses are looked up by a statement of their own.
+  const promoteBusinesses = prepare(
+    engine,
+    { key: 'text', business: 'text' },
+    ({ table }) => sql`
+      update lanes set unread = 0 from ${table} as given
+      where lanes.key = given.key and lanes.unread = 1 and exists (
+        select 1 from subscriptions where business_uid = given.business and subscriptions.unread = 0
+      )`,
+  )
+
+  function entered(enter: typeof enterEach, entries: readonly NewHead[]): Write[] {
+    const rows = inOrder(entries)
+    const ofBusinesses = [...new Set(rows.map(({ key }) => key))].flatMap((key) => {
+      const business = after(businessKey(''), key)
+      return business === null ? [] : { key, business }
+    })
+    return [enter(rows), ...(ofBusinesses.length > 0 ? [promoteBusinesses(ofBusinesses)] : [])]
+  }
 
   /** Locks the lanes of these entries, and inserts the missing ones, which are due now. */
-  const enter = (entries: readonly NewHead[]): Write => enterEach(inOrder(entries))
+  const enter = (entries: readonly NewHead[]) => entered(enterEach, entries)
   /** Locks or inserts the lanes of those new entries that are pending. The others enter no lane. */
-  const enterPending = (entries: readonly NewHead[]): Write => enterIfPending(inOrder(entries))
+  const enterPending = (entries: readonly NewHead[]) => entered(enterIfPending, entries)
 
   /**
    * Sets each lane to its first pending entry, or deletes it when there is none. The caller has locked the lanes.
@@ -73,6 +97,23 @@ export function createLanes(engine: Engine) {
   return {
     enterPending,
     enter,
+
+    /**
+     * Follows the first read of subscriptions: no sender can have made them and their businesses up. A lane that another
+     * transaction has locked is left out, because this one has locked others out of order; its next event promotes it.
+     */
+    async promote(trx: Connection, read: readonly { subscriptionUid: string; businessUid: string }[]) {
+      if (read.length === 0) return
+      const keys = read.flatMap(({ subscriptionUid, businessUid }) => [
+        subscriptionKey(subscriptionUid),
+        businessKey(businessUid),
+      ])
+      await sql`
+        update lanes set unread = 0 where key in (
+          select key from lanes where ${engine.isOneOf('key', keys)} and unread = 1 ${engine.skipLocked}
+        )`.execute(trx)
+    },
+
     advance,
     takeBack,
 
@@ -99,11 +140,23 @@ interface NewHead {
 }
 
 /**
- * Sorts entries by key, so that concurrent transactions lock lanes in one order. Those of one key stay in their order.
+ * Sorts entries by key, for SQLite; on PostgreSQL the statement does (`insertFirst`). Those of one key stay in their order.
  */
 function inOrder(entries: readonly NewHead[]) {
-  const rows = entries.map(({ key, topic, kind = null }, at) => ({ key, topic, kind, at }))
+  const rows = entries.map(({ key, topic, kind = null }, at) => ({
+    key,
+    topic,
+    kind,
+    subscription: after(subscriptionKey(''), key),
+    is_change: key.startsWith(changesKey('')) ? 1 : 0,
+    at,
+  }))
   return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at))
+}
+
+/** What follows a prefix; null if the key has another one. */
+function after(prefix: string, key: string): string | null {
+  return key.startsWith(prefix) ? key.slice(prefix.length) : null
 }
 
 export type Lanes = ReturnType<typeof createLanes>

@@ -6,10 +6,11 @@ export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
  * `pending`: in its lane, to be handled. `unhandled`: an event or unrecognised delivery that came before any process had a
- * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`: its handlers returned. `dead`: its tries are used up, or its
- * retention ended while no process had the handler that one once had.
- * A replay makes the last three pending again; an unhandled event becomes pending when a process registers its handler,
- * unless it is older than `rescueMs` and no process had that handler before.
+ * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`:
+ * its handlers returned. `dead`: its tries are used up; it began alone `MAX_LAPSES` times and never ended; its payload was not
+ * known until its retention ended; or its retention ended while no process had the handler that one once had.
+ * A replay makes the last three pending again. So does a process that registers the handler: of what was set aside, and of what
+ * came within `rescueMs`, or without a limit before the first process with handlers had made pending what came before it.
  */
 export type EntryStatus = 'pending' | 'unhandled' | 'done' | 'dead'
 export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'unhandled', 'done', 'dead']
@@ -53,6 +54,18 @@ export interface NewEvent {
   refresh: RefreshRequest | null
 }
 
+/** The classes of lanes: changes, events of what was read before, and all other deliveries. */
+export const LANE_URGENCY = {
+  /** Only a read makes a change, so nobody can forge one. */
+  change: 0,
+  /** Its subscription, or without one a subscription of its business, was read before. */
+  event: 1,
+  /** Never read, or not recognised: a forged event looks like a first purchase here. */
+  eventOfUnread: 2,
+} as const
+/** A class of `LANE_URGENCY`. */
+export type LaneUrgency = (typeof LANE_URGENCY)[keyof typeof LANE_URGENCY]
+
 /** Which lanes to lease, for how long. */
 export interface ClaimLanes {
   /** The most lanes. */
@@ -64,14 +77,25 @@ export interface ClaimLanes {
   topics: readonly Topic[]
   /** Keys of the lanes whose entries this process is handling, whatever any clock shows. */
   exceptKeys: readonly string[]
+  /** Picks the class of the next lease: see `ClaimReads`. */
+  choose?(due: readonly LaneUrgency[], taken: readonly LaneUrgency[]): LaneUrgency | undefined
 }
 
 /** A leased lane. Its `id` is the key. */
 export interface LaneClaim extends Leased {
+  urgency: LaneUrgency
   /** How often the head began alone before and did not end: see `claimSuspectLane`. 0 for any other lane. */
   lapses: number
   /** Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name. */
   entries: Entry[]
+}
+
+/** The deliveries that were not stored within the last hour, because the store keeps enough of what may be made up. */
+export interface TurnedAway {
+  /** Deliveries that named nothing that was read before. Their senders got 503. */
+  refused: number
+  /** Unrecognised deliveries by name. They were acknowledged, and only counted. */
+  counted: (readonly [name: string, count: number])[]
 }
 
 /** The topics that this process handles. */
@@ -100,8 +124,10 @@ export interface Entry {
   payload: string
   issues: string[] | null
   receivedAt: number
-  /** The number of this try, from 1. */
+  /** The tries that have ended, those alone that lapsed, and this one. It selects the pause before the next one. */
   attempt: number
+  /** The lease of its last try, if that failed; null at the first try, also of a replay. */
+  triedUnder: string | null
 }
 
 /** The results of entries of one lane. */
@@ -154,10 +180,10 @@ export interface JournalEntry {
 }
 
 /**
- * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival or its replay; of a
- * subscription, from its last request.
+ * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival, or since it was last
+ * replayed or tried; of a subscription, from its last request.
  */
-export type Retention = Record<'eventsMs' | 'changesMs' | 'deadMs', number>
+export type Retention = Record<'eventsMs' | 'changesMs' | 'actionsMs' | 'deadMs', number>
 
 /** What one batch of `prune` did. */
 export interface Pruned {
@@ -167,7 +193,7 @@ export interface Pruned {
   dead: DeadEntry[]
 }
 
-/** An entry whose tries are used up, or whose retention ended while no process had its handler. */
+/** An entry that is dead: see `EntryStatus`. */
 export interface DeadEntry {
   id: string
   kind: EntryKind
@@ -185,9 +211,9 @@ export interface EntryCounts {
   /** Of the pending entries, those that were tried before. */
   retrying: number
   /**
-   * How long the longest due entry has been due: since it was received, made pending again, its next try came, or the entry
-   * before it in its lane ended; null when none is due. Entries that are being handled, stand behind others, or have no
-   * handler are not due.
+   * How long the longest due entry has been due: since it was received, made pending again or returned untried, its next try
+   * came, or the entry before it in its lane ended; null when none is due. Entries that are being handled, stand behind others,
+   * or have no handler are not due. An entry whose lease ran out is due since then.
    */
   oldestPendingMs: number | null
   dead: number

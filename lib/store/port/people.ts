@@ -29,6 +29,7 @@ export interface NewAction {
   id: string
   name: string
   businessUid: string | null
+  subscriptionUid?: string | null
   /** JSON text. */
   payload: string
 }

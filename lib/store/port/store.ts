@@ -10,6 +10,7 @@ import type {
   Pruned,
   Retention,
   SuspectCalls,
+  TurnedAway,
 } from './journal.js'
 import type { OtherBusinesses, ReadOthers, StoreObservation, SubscriptionCounts } from './operators.js'
 import type {
@@ -65,10 +66,13 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Writes events and their refresh requests in one transaction, which is on disk when this resolves. Concurrent calls
    * share commits. An event whose `id` is stored already is not stored again.
+   *
+   * Of what names nothing that was read before, and may be made up, a store keeps a bounded amount. Beyond that it rejects
+   * such events, and only counts unrecognised deliveries: it resolves with the ids of these.
    * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
    * store.
    */
-  accept(events: readonly NewEvent[]): Promise<void>
+  accept(events: readonly NewEvent[]): Promise<readonly string[]>
   /**
    * Writes a refresh request without an event. On disk when this resolves. `cause`: `request` for `track` and `refresh`,
    * which is the default, or `import`.
@@ -146,8 +150,10 @@ export interface Store extends StoreObservation, SuspectCalls {
   recordAction(action: NewAction): Promise<void>
   /**
    * Deletes the data of a business: its subscriptions, the entries that name it or one of them, and its candidacies. It
-   * first writes `record` as an action, which stays, as do the records of earlier erasures. Reads and handlers under way
-   * lose their leases, so their finishes change nothing. Events accepted meanwhile may stay.
+   * first writes `record` as an action. The actions of people stay as the audit, until their own retention ends: they have
+   * `auditUid(businessUid)` in place of the business, and no identifier of its subscriptions. `listEntries` and `timelineOf`
+   * find them by the uid itself. Reads and handlers under way lose their leases, so their finishes change nothing. Events
+   * accepted meanwhile may stay.
    * It works in small batches. After a failure it may be called again.
    */
   erase(businessUid: string, record: NewAction): Promise<Erased>
@@ -178,6 +184,8 @@ export interface Store extends StoreObservation, SuspectCalls {
    * all that a delivery writes took less; the caller asks again until then.
    */
   problem(inTimeMs?: number): Promise<string | null>
+  /** The deliveries that this process did not store within the last hour, because the store keeps enough of their kind; null: none. */
+  turnedAway(): Promise<TurnedAway | null>
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */
   subscribe(listener: (hint: Hint) => void): () => void

@@ -39,7 +39,7 @@ export interface Dialect {
   indexes: Sql<{ table: string; name: string }>
   /** The column type of a row number that the engine assigns. */
   rowNumber: Sql
-  /** The column type of an identifier in whose order rows are locked: sorted by bytes, as JavaScript sorts. */
+  /** The column type of an identifier in whose order rows are locked: sorted by bytes, see `lock-order.ts`. */
   sortedText: Sql
   /** Ends a `create table`: settings for a table whose rows change often. */
   busyTable: Sql
@@ -63,7 +63,7 @@ export interface Given<Name extends string = string> {
   insert(values: Sql): Sql
   /**
    * Like `insert`, but at most one row for each `key`: the first by `at` among those that fulfil `where`. The rows are sorted
-   * by `key` and `at`.
+   * by `key`, by bytes, and `at`.
    */
   insertFirst(key: Sql, values: Sql, where: Sql): Sql
   /** A whole statement: the rows of `select` for each of the rows. */

@@ -108,6 +108,7 @@ function tables(engine: Dialect): Sql[] {
       issues text,
       cause text,
       secret text,
+      unread integer not null default 0,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
@@ -124,8 +125,12 @@ function tables(engine: Dialect): Sql[] {
     // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For a read that finds another business: whether that business was erased during the read.
-    sql`create index journal_erased on journal (business_uid, received_at) where kind = 'action' and name = 'erase'`,
+    // For the audit of a business that was erased, which nobody else's rows make long; and for a read that finds another
+    // business: whether that business was erased during the read.
+    sql`create index journal_actions on journal (business_uid, received_at, seq)
+      where kind = 'action' and business_uid is not null`,
+    // For the allowance of what anybody can make up: only such entries are in it.
+    sql`create index journal_unread on journal (kind, status, seq) where unread = 1`,
     // For health: whether events announce the changes.
     sql`create index journal_cause on journal (cause, received_at, seq) where cause is not null`,
     sql`create table lanes (
@@ -134,16 +139,18 @@ function tables(engine: Dialect): Sql[] {
       due_at bigint not null,
       lease_token text,
       lapses integer not null,
-      suspect integer not null default 0
+      suspect integer not null default 0,
+      unread integer not null default 0
     ) ${engine.busyTable}`,
-    // A claim reads the due lanes of a topic: entries behind their heads, and lanes due later, cost nothing.
-    sql`create index lanes_due on lanes (topic, due_at)`,
+    // A claim reads the due lanes of a class of a topic: entries behind their heads, and lanes due later, cost nothing.
+    sql`create index lanes_due on lanes (topic, unread, due_at)`,
     sql`create index lanes_leased on lanes (due_at) where lease_token is not null`,
     sql`create index lanes_suspect on lanes (lapses, due_at) where suspect = 1`,
     sql`create table handlers (
       topic ${engine.sortedText} primary key,
       seen_at bigint not null,
-      rescued_at bigint
+      rescued_at bigint,
+      rescue_from bigint
     )`,
   ]
 }

@@ -77,9 +77,15 @@ export interface JournalTable {
   attempts: number
   error: string | null
   received_at: number
-  /** When the next try of a pending entry is due; null before its first try. */
+  /**
+   * When a pending entry is due: its next try, or since it was made pending again; null for a new one, which is due at once.
+   * An event that is set aside keeps it, for its retention.
+   */
   due_at: number | null
-  /** When the last try ended, an event was set aside, or a change ended unhandled; else null. */
+  /**
+   * When its last try ended or was put off, it ended for another reason, or an event was set aside; else null. A replay clears
+   * it.
+   */
   settled_at: number | null
   /** The lease under which the last try ended, whatever became of the entry since; null before its first end. */
   tried_under: string | null
@@ -87,6 +93,8 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
+  /** 0: it names what was read before, or nobody can have sent it. 1: an event or a delivery that may be made up. */
+  unread: 0 | 1
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */
@@ -105,6 +113,8 @@ export interface LanesTable {
   suspect: 0 | 1
   /** Tries of the head alone that began and were not written, the one under way included. */
   lapses: number
+  /** 0: it has changes, or no sender can have made up what its events name, since a read has shown that. 1: any other. */
+  unread: 0 | 1
 }
 
 /** A topic that some process has, or once had, handlers for. docs/states.md has its states. */
@@ -114,6 +124,8 @@ export interface HandlersTable {
   seen_at: number
   /** When the events that came before its first handler had been made pending, in the time of leases; null: they may not be yet. */
   rescued_at: number | null
+  /** The time from which on they are made pending, in the time of leases; null: all of them. */
+  rescue_from: number | null
 }
 
 /** The app that the store belongs to: one row, with the id 1. */

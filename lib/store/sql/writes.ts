@@ -16,7 +16,7 @@ export function prepare<Of extends Columns>(
   }
 }
 
-type RowOf<Of> = {
+export type RowOf<Of> = {
   [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
 }
 

@@ -1,6 +1,8 @@
 import { createBatches } from '../../base/batches.js'
 import { REFUSALS } from '../../base/errors.js'
+import { auditUid } from '../journal/audit.js'
 import type { WrittenChange } from '../journal/journal.js'
+import type { Lanes } from '../lanes/lanes.js'
 import {
   CAUSES,
   type Hint,
@@ -11,6 +13,7 @@ import {
 } from '../port/store.js'
 import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
+import { byBytes } from '../sql/lock-order.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
@@ -47,6 +50,8 @@ export function createReadFinishes(options: {
   >
   write: Engine['write']
   insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
+  /** Called in the transaction that writes the first records of subscriptions: nobody has made up what names them. */
+  promote: Lanes['promote']
   /** Called in the transaction that writes a record read with this app's token. */
   recordRead(trx: Connection): Promise<void>
   /** Gives a hint to the listeners of this process. */
@@ -54,7 +59,7 @@ export function createReadFinishes(options: {
   /** Gives it to them and to the other processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, insertChanges, recordRead, notify, announce } = options
+  const { engine, write, insertChanges, promote, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
   /** Claims whose finish failed, perhaps after its commit. */
   const unsure = new WeakSet<ReadClaim>()
@@ -70,8 +75,7 @@ export function createReadFinishes(options: {
       }
     },
     async write(batch) {
-      // Every transaction that locks several rows locks them in this order.
-      const sorted = [...batch].sort((a, b) => (a.claim.id < b.claim.id ? -1 : 1))
+      const sorted = [...batch].sort((a, b) => byBytes(a.claim.id, b.claim.id))
       const finished = await write((trx) => writeAll(trx, sorted))
       return batch.map((each) => finished[sorted.indexOf(each)] as Finished)
     },
@@ -79,16 +83,11 @@ export function createReadFinishes(options: {
   })
 
   async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
-    const changing = batch.filter(({ finish }) => (finish.changes ?? []).length > 0)
     // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it.
     const held = batch.filter(({ businesses }) => businesses.length > 1)
     if (held.length > 0)
-      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort())
-    const quiet = await quietAmong(
-      engine,
-      trx,
-      changing.map(({ claim }) => claim),
-    )
+      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort(byBytes))
+    const quiet = await quietAmong(engine, trx, batch)
     const erased = new Set<ReadClaim>()
     for (const { claim, finish } of batch) if (await isErasedSince(trx, claim, finish)) erased.add(claim)
     const finished = await finishAll(trx, batch, erased)
@@ -100,6 +99,14 @@ export function createReadFinishes(options: {
       const { subscriptionUid } = claim.subscription
       changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
     }
+    await promote(
+      trx,
+      written.flatMap(({ claim: { subscription }, finish: { found } }) =>
+        subscription.record === null && found?.record
+          ? { subscriptionUid: subscription.subscriptionUid, businessUid: found.record.business_uid }
+          : [],
+      ),
+    )
     await insertChanges(trx, changes)
     const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
     if (hints.length > 0) await engine.announceIn?.(trx, hints)
@@ -132,19 +139,25 @@ export function createReadFinishes(options: {
   }
 }
 
-/** The subscriptions of these claims that are quiet now. An event may have ended that since the claim, so the rows are read. */
+/**
+ * The subscriptions of these finishes that are quiet now. An event may have ended that since the claim, so the rows are
+ * read. Locks the rows of all finishes, in the order of all transactions: the statements that write them may each leave some
+ * out.
+ */
 async function quietAmong(
-  engine: Pick<Engine, 'isOneOf' | 'forUpdate'>,
+  engine: Pick<Engine, 'isOneOf' | 'forUpdate' | 'holdNames'>,
   trx: Connection,
-  claims: readonly ReadClaim[],
+  finishes: readonly Finish[],
 ): Promise<ReadonlySet<string>> {
-  const firstReads = claims.filter(({ subscription }) => subscription.record === null)
-  if (firstReads.length === 0) return new Set()
+  const isFirstRead = ({ claim, finish }: Finish) =>
+    claim.subscription.record === null && (finish.changes ?? []).length > 0
+  const isSeveral = engine.holdNames !== undefined && finishes.length > 1
+  if (!isSeveral && !finishes.some(isFirstRead)) return new Set()
   const rows = await sql<{ uid: string; quiet: number }>`
     select subscription_uid as uid, quiet_until_read as quiet from subscriptions
     where ${engine.isOneOf(
       'subscription_uid',
-      firstReads.map(({ id }) => id),
+      finishes.map(({ claim }) => claim.id),
     )} order by subscription_uid ${engine.forUpdate}`.execute(trx)
   return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
 }
@@ -154,7 +167,7 @@ async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadF
   const businessUid = found?.record?.business_uid
   if (businessUid === undefined || businessUid === claim.subscription.businessUid) return false
   const rows = await sql`
-    select 1 from journal where business_uid = ${businessUid} and kind = 'action' and name = 'erase'
+    select 1 from journal where business_uid = ${auditUid(businessUid)} and kind = 'action' and name = 'erase'
       and received_at >= ${claim.claimedAt} limit 1`.execute(trx)
   return rows.length > 0
 }
@@ -163,7 +176,7 @@ async function isErasedSince(trx: Connection, claim: ReadClaim, { found }: ReadF
 function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: ReadFinish): string[] {
   const uids = [subscription.businessUid, ...changes.map(({ businessUid }) => businessUid)]
   if (found?.record) uids.push(found.record.business_uid)
-  return [...new Set(uids)].sort()
+  return [...new Set(uids)].sort(byBytes)
 }
 
 /**
@@ -200,8 +213,7 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
 
   async function writeAll(trx: Connection, rows: readonly ReturnType<typeof rowOf>[]) {
     if (rows.length === 0) return new Set<string>()
-    const sorted = [...rows].sort((a, b) => (a.uid < b.uid ? -1 : 1))
-    const found = await run<{ subscription_uid: string }>(engine, trx, write(sorted))
+    const found = await run<{ subscription_uid: string }>(engine, trx, write(rows))
     return new Set(found.map((row) => row.subscription_uid))
   }
 
@@ -228,30 +240,25 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
       ),
     )
     const tooLate = await writeAll(trx, asFailed)
-    const lost = finishes.filter(({ claim }) => !held.has(claim.id) && !tooLate.has(claim.id))
-    const before = await finishedBefore(trx, lost)
-    return finishes.map(({ claim }) => {
-      if (held.has(claim.id)) return 'written'
-      return tooLate.has(claim.id) ? 'too late' : (before.get(claim) ?? false)
+    const outcomes = finishes.map(
+      ({ claim }): Finished => (held.has(claim.id) ? 'written' : tooLate.has(claim.id) ? 'too late' : false),
+    )
+    if (!outcomes.includes(false)) return outcomes
+    const finishedBy = await lastFinishes(trx, finishes)
+    return finishes.map(({ claim: { id, leaseToken } }, i) => {
+      if (finishedBy.get(id) === leaseToken) return outcomes[i] || 'stands'
+      return outcomes[i] || (finishedBy.get(id) === leaseToken + TOO_LATE ? 'too late' : false)
     })
   }
 
-  /** The outcomes of those that an earlier run has written. */
-  async function finishedBefore(trx: Connection, finishes: readonly Finish[]) {
-    const before = new Map<ReadClaim, Finished>()
-    if (finishes.length === 0) return before
+  /** The `finished_by` of their subscriptions: those that have lost their lease may have been written by an earlier run. */
+  async function lastFinishes(trx: Connection, finishes: readonly Finish[]) {
     const ids = finishes.map(({ claim }) => claim.id)
     const rows = await sql<Pick<SubscriptionsTable, 'subscription_uid' | 'finished_by'>>`
       select subscription_uid, finished_by from subscriptions where ${engine.isOneOf('subscription_uid', ids)}`.execute(
       trx,
     )
-    const finishedBy = new Map(rows.map((row) => [row.subscription_uid, row.finished_by]))
-    for (const { claim } of finishes) {
-      const by = finishedBy.get(claim.id)
-      if (by === claim.leaseToken) before.set(claim, 'stands')
-      if (by === claim.leaseToken + TOO_LATE) before.set(claim, 'too late')
-    }
-    return before
+    return new Map(rows.map((row) => [row.subscription_uid, row.finished_by]))
   }
 }
 

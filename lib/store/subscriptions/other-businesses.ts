@@ -1,4 +1,5 @@
 import { DAY, MINUTE } from '../../base/clock.js'
+import { REFUSALS } from '../../base/errors.js'
 import {
   MAX_LAPSES,
   MIN_READ_INTERVAL_MS,
@@ -39,6 +40,10 @@ const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninst
 const UNTESTED = sql`${SERVED} and ${STAYS} and failure is null and lapses < ${sql.lit(MAX_LAPSES)}`
 /** The condition of the index `subscriptions_made_up`. Anybody who knows the delivery secret can add rows to it. */
 export const NEVER_READ = sql`unread > 0 and (failure is not null or refresh_at is null)`
+/** The platform has said that it does not show the subscription, and no verification of that is left. */
+export const IS_DENIED = sql`${NEVER_READ} and (refresh_at is null or (verifying = 0 and failure in (${sql.join(
+  REFUSALS.map((code) => sql.lit(code)),
+)})))`
 /** The platform has not shown it, and that is not a definite no yet. */
 const UNDECIDED = sql`${NEVER_READ} and failure is not null and verifying = 1`
 /** No event has announced an end or an update. */

@@ -2,7 +2,7 @@ import { CAUSES, MAX_READ_INTERVAL_MS, MIN_READ_INTERVAL_MS, URGENCY } from '../
 import type { Given, Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Sql, sql } from '../sql/sql.js'
-import { prepare } from '../sql/writes.js'
+import { prepare, type RowOf } from '../sql/writes.js'
 import {
   BUSINESS_COLUMNS,
   DATE_TOLERANCE_MS,
@@ -19,43 +19,82 @@ export type RefreshRequests = ReturnType<typeof createRefreshRequests>
 /** Refresh requests: each adds to the generation of a row, and makes it due as soon as its pause allows a read. */
 export function createRefreshRequests(engine: Engine) {
   const requestNamed = prepare(engine, NAMED_COLUMNS, named, { keepsPlan: true })
-  const requestStored = prepare(engine, STORED_COLUMNS, stored)
-  const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, businesses)
+  const requestStored = prepare(engine, STORED_COLUMNS, (given) => stored(engine, given))
+  const requestBusinesses = prepare(engine, BUSINESS_COLUMNS, (given) => businesses(engine, given))
   const announceRecords = prepare(engine, RECORD_COLUMNS, announced)
-  const lock = prepare(engine, { uid: 'text', business: 'text' }, (given) => locked(engine, given))
+  const hold = prepare(engine, HELD_COLUMNS, (given) => held(engine, given))
 
   return {
-    /** The writes of requests: one for each kind of request. */
+    /** The writes of requests: for each round one for each kind of request. */
     request(requests: readonly Requested[]): Write[] {
-      const { named, stored, businesses, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
+      const { rounds, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
       const writes: Write[] = []
-      // The statements run one after the other, so two batches could each wait for rows that the other has changed.
-      if (engine.holdNames && stored.length + businesses.length + records.length > 0)
-        writes.push(
-          lock([
-            ...[...named, ...stored].map(({ uid }) => ({ uid, business: null })),
-            ...businesses.map(({ business }) => ({ uid: null, business })),
-          ]),
-        )
-      if (named.length > 0) writes.push(requestNamed(named))
-      if (stored.length > 0) writes.push(requestStored(stored))
-      if (businesses.length > 0) writes.push(requestBusinesses(businesses))
+      // A batch of one statement locks its rows in their order by itself.
+      const isSeveral =
+        records.length > 0 || rounds.some(({ stored, businesses }) => stored.length + businesses.length > 0)
+      if (engine.holdNames && isSeveral) writes.push(hold(heldRows(rounds, records)))
+      for (const { named, stored, businesses } of rounds) {
+        if (named.length > 0) writes.push(requestNamed(named))
+        if (stored.length > 0) writes.push(requestStored(stored))
+        if (businesses.length > 0) writes.push(requestBusinesses(businesses))
+      }
       if (records.length > 0) writes.push(announceRecords(records))
       return writes
     },
   }
 }
 
-/** Locks the rows of these subscriptions and businesses. Only for PostgreSQL. */
-function locked(engine: Engine, { table }: Given) {
+type Merged = ReturnType<typeof mergeRequests>
+
+/** The subscriptions and businesses of a batch. `named`: a request of the kind `subscription`, which adds its row. */
+function heldRows(rounds: Merged['rounds'], records: Merged['records']) {
+  const rows = new Map<string, RowOf<typeof HELD_COLUMNS>>()
+  for (const { named, stored } of rounds) {
+    for (const { uid, business, purchasable } of named)
+      if (rows.get(uid)?.named !== 1) rows.set(uid, { uid, business, purchasable, named: 1 })
+    for (const { uid } of stored)
+      if (!rows.has(uid)) rows.set(uid, { uid, business: null, purchasable: null, named: 0 })
+  }
+  for (const { uid } of records)
+    if (!rows.has(uid)) rows.set(uid, { uid, business: null, purchasable: null, named: 0 })
+  const businesses = new Set(rounds.flatMap((round) => round.businesses.map(({ business }) => business)))
+  return [
+    ...rows.values(),
+    ...[...businesses].map((business) => ({ uid: null, business, purchasable: null, named: 0 })),
+  ]
+}
+
+const HELD_COLUMNS = { uid: 'text', business: 'text', purchasable: 'text', named: 'integer' } as const
+
+/**
+ * Locks the rows of a batch one after the other by bytes, and inserts those that `named` adds, so that batches which add
+ * and change rows in several statements do not wait for each other. A row inserted here has the generation 0 until its
+ * request. Only for PostgreSQL: the join runs row by row, and its `case` must see the locked row.
+ */
+function held(engine: Engine, { table, of }: Given<keyof typeof HELD_COLUMNS>) {
   return sql`
     with given as materialized (select * from ${table} as rows)
-    select subscription_uid from subscriptions where subscription_uid in (
-      select uid from given where uid is not null
-      union
-      select mine.subscription_uid from given
-        cross join lateral (${uidsOfBusiness(sql.ref('given.business'))}) as mine
-    ) order by subscription_uid ${engine.forUpdate}`
+    insert into subscriptions
+      (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at,
+        urgency, cause, unread, verifying, lapses, quiet_until_read, created_at)
+    select given.uid, ${of('business')}, ${of('purchasable')}, 0, 0, ${of('now')},
+      ${sql.lit(URGENCY.reconcile)}, ${sql.lit(CAUSES.length - 1)}, 1, 0, 0, 1, ${of('now')}
+    from (
+      select uid, max(business) as business, max(purchasable) as purchasable, max(named) as named, max(now) as now
+      from (
+        select uid, business, purchasable, named, now from given where uid is not null
+        union all
+        select mine.subscription_uid, null, null, 0, given.now from given
+          cross join lateral (${uidsOfBusiness(of('business'))}) as mine
+        where given.uid is null
+      ) as every
+      group by uid order by uid collate "C"
+    ) as given
+    left join lateral (
+      select subscription_uid from subscriptions where subscription_uid = given.uid ${engine.forUpdate}
+    ) as row on true
+    where case when row.subscription_uid is null then given.named else 0 end = 1
+    on conflict (subscription_uid) do update set generation = subscriptions.generation where false`
 }
 
 // One statement for each kind of refresh request.
@@ -93,32 +132,30 @@ function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
           when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
           else excluded.urgency end`)},
       cause = ${causeAfterRequest(sql`excluded.cause`)},
-      refresh_at = ${dueAfterRequest(sql`excluded.requested_at`, isEvent(sql`excluded.cause`))},
+      refresh_at = ${dueAfterRequest(sql`excluded.requested_at`, isEvent(sql`excluded.cause`), sql`excluded.generation`)},
       candidate_business_uid = case
         when excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
         else subscriptions.candidate_business_uid end`
 }
 
 /** Subscriptions that are read only if the store has them. */
-function stored({ table }: Given) {
+function stored(engine: Engine, { each, of }: Given<keyof typeof STORED_COLUMNS>) {
   return sql`
-    update subscriptions set
-      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
-      owed_since = coalesce(subscriptions.owed_since, given.now),
-      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
-      cause = ${causeOfGiven},
-      quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)}
-    from ${table} as given
+    update subscriptions set ${REQUESTED}
+    from (${each(sql`
+      select subscription_uid as uid, ${of('times')} as times, ${of('cause')} as cause, ${of('now')} as now
+      from subscriptions where subscription_uid = ${of('uid')} and generation > 0 ${engine.skipLocked}`)}
+    ) as given
     where subscriptions.subscription_uid = given.uid`
 }
 
-/** The records of events, for the subscriptions that were read for the same business. They request no read. */
+/** What events announce for the subscriptions that were read for the same business. It requests no read. */
 function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
   return sql`
     update subscriptions set
-      end_at = case when given.ends = 1 then given.now end,
-      update_at = case when given.ends = 1 then coalesce(subscriptions.update_at, given.now) else subscriptions.update_at end
+      end_at = case given.ends when 1 then given.now when 0 then null else subscriptions.end_at end,
+      update_at = case when given.updates = 1 then coalesce(subscriptions.update_at, given.now)
+        else subscriptions.update_at end
     from ${table} as given
     where subscriptions.subscription_uid = given.uid and subscriptions.business_uid = given.business
       and subscriptions.unread = 0`
@@ -128,7 +165,7 @@ function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
  * The subscriptions of businesses that a decision takes into account, and their newest install or uninstall: by the date of
  * the platform, or else by its arrival. See docs/decisions/installs-by-their-date.md.
  */
-function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
+function businesses(engine: Engine, { each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
   const isLast = sql`given.installed is not null and (given.arrived is not null or (
     (subscriptions.install_at is null or given.at >= subscriptions.install_at
       or subscriptions.install_at > given.wall + ${sql.lit(DATE_TOLERANCE_MS)})
@@ -136,12 +173,7 @@ function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
       or subscriptions.install_arrived_at > given.wall)))`
   return sql`
     update subscriptions set
-      generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
-      owed_since = coalesce(subscriptions.owed_since, given.now),
-      urgency = ${urgencyAfterRequest(urgencyOfGiven)},
-      cause = ${causeOfGiven},
-      quiet_until_read = ${quietAfterRequest},
-      refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent)},
+      ${REQUESTED},
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
       install_at = case when ${isLast} then coalesce(given.at, subscriptions.install_at) else subscriptions.install_at end,
@@ -150,15 +182,15 @@ function businesses({ each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
       select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
         ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at,
         ${of('arrived')} as arrived, ${of('wall')} as wall
-      from (${uidsOfBusiness(of('business'))}) as mine`)}
+      from (${uidsOfBusiness(of('business'))} ${engine.skipLocked}) as mine`)}
     ) as given
     where subscriptions.subscription_uid = given.uid`
 }
 
-/** Those that are read, and the newest of those that are not. */
+/** The first `MAX_OF_BUSINESS`: those that were read, the newest first, and then the newest of the others. */
 function uidsOfBusiness(business: Sql) {
   return sql`
-    select subscription_uid from subscriptions where business_uid = ${business}
+    select subscription_uid from subscriptions where business_uid = ${business} and generation > 0
     order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`
 }
 
@@ -172,18 +204,19 @@ function uidsOfBusiness(business: Sql) {
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
  * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
  *    after its last read. `track` and `refresh` make it due at the end of the pause after its last read. If
- *    that pause is over, the next event does not delay the read again.
+ *    that pause is over, the next event does not delay the read again. Of several events at once the first is the one
+ *    for which the row waits.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
-function dueAfterRequest(now: Sql, isByEvent: Sql) {
+function dueAfterRequest(now: Sql, isByEvent: Sql, times: Sql) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
     when not (${IS_FREE}) or subscriptions.refresh_at <= ${now}
       then subscriptions.refresh_at
     when subscriptions.not_before > ${pauseFromNow} then ${now}
-    when ${isByEvent} and subscriptions.generation > subscriptions.settled_generation
-      and subscriptions.refresh_at <= ${last}
+    when ${isByEvent} and (${times} > 1 and subscriptions.not_before > ${now}
+        or subscriptions.generation > subscriptions.settled_generation and subscriptions.refresh_at <= ${last})
       then case when ${pauseFromNow} < ${last} then ${pauseFromNow} else ${last} end
     when subscriptions.not_before > ${now} then subscriptions.not_before
     else ${now} end`
@@ -215,3 +248,12 @@ function causeAfterRequest(requested: Sql) {
 function isEvent(cause: Sql) {
   return sql`${cause} = ${sql.lit(CAUSES.indexOf('event'))}`
 }
+
+/** What a request that finds its row in the store changes, from a row of `given`. */
+const REQUESTED = sql`
+  generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
+  owed_since = coalesce(subscriptions.owed_since, given.now),
+  urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+  cause = ${causeOfGiven},
+  quiet_until_read = ${quietAfterRequest},
+  refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent, sql`given.times`)}`

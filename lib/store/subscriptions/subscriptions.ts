@@ -4,6 +4,7 @@ import {
   CAUSES,
   type Cause,
   type Leased,
+  type NewEvent,
   type ReadClaim,
   type StoredSubscription,
   type Subscription,
@@ -17,6 +18,9 @@ import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
+
+/** What an event of the journal names. */
+type NamedByEvent = Pick<NewEvent, 'subscriptionUid' | 'businessUid'>
 
 /**
  * A row that is neither leased nor suspect. Requests, claims and the reads of others move the due time of such a row only:
@@ -63,6 +67,35 @@ export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
         select subscriptions.*, ${engine.now()} as store_now from subscriptions
         where ${engine.isOneOf('subscription_uid', subscriptionUids)}`.execute(db)
       return rows.map(asSubscription)
+    },
+
+    /**
+     * Whether a read has shown what an event names: its subscription, or without one a subscription of its business.
+     * Nobody can make these up.
+     */
+    async readAmong(
+      db: Connection,
+      events: readonly NamedByEvent[],
+    ): Promise<(event: NamedByEvent) => boolean> {
+      const uids = events.flatMap(({ subscriptionUid }) => subscriptionUid ?? [])
+      const businesses = events.flatMap(({ subscriptionUid, businessUid }) =>
+        subscriptionUid === null && businessUid !== null ? businessUid : [],
+      )
+      const rows = await sql<{ uid: string; business: string }>`
+        select subscription_uid as uid, business_uid as business from subscriptions
+        where ${engine.isOneOf('subscription_uid', uids)} and unread = 0
+        union all
+        select '' as uid, business from (
+          select key as business, (
+            select 1 - unread from subscriptions where business_uid = key order by unread, created_at desc limit 1
+          ) as is_read from ${engine.keys(businesses)} as given
+        ) as looked_up where is_read = 1`.execute(db)
+      const readUids = new Set(rows.map(({ uid }) => uid))
+      const readBusinesses = new Set(rows.flatMap(({ uid, business }) => (uid === '' ? business : [])))
+      return ({ subscriptionUid, businessUid }) =>
+        subscriptionUid === null
+          ? businessUid !== null && readBusinesses.has(businessUid)
+          : readUids.has(subscriptionUid)
     },
 
     /** For people, a page of an index at a time. */

@@ -4,41 +4,43 @@ import { CAUSES, type Retention, URGENCY } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
-import { NEVER_READ } from './other-businesses.js'
+import { IS_DENIED } from './other-businesses.js'
 import { IS_FREE } from './subscriptions.js'
 
-/** The most subscriptions that were never read successfully and failed or were given up: far more than an app has at once. */
-const MAX_NEVER_READ = 100_000
+/** The most subscriptions that were never read and that the platform has denied: far more than an app has at once. */
+const MAX_DENIED = 100_000
 
 /**
- * Deletes subscriptions that were never read: those given up whose retention has ended; and the
- * oldest of those that failed or were given up, when they are more than `MAX_NEVER_READ`. So forged identifiers do
- * not fill the table. A real subscription returns with its next event.
+ * Deletes subscriptions that were never read: those given up whose retention has ended; and the oldest of those that the
+ * platform has denied, when they are more than `MAX_DENIED`. So forged identifiers do not fill the table. What waits for
+ * its first answer is never deleted. A real subscription returns with its next event.
  */
 export function createSubscriptionPruning(engine: Engine) {
   return async function prune(trx: Connection, retention: Retention): Promise<number> {
     const tooMany = await sql<{ cutoff: number }>`
-      select requested_at as cutoff from subscriptions where ${NEVER_READ}
-      order by requested_at desc limit 1 offset ${MAX_NEVER_READ}`.execute(trx)
+      select requested_at as cutoff from subscriptions where ${IS_DENIED}
+      order by requested_at desc limit 1 offset ${MAX_DENIED}`.execute(trx)
     const cutoff = sql`<= ${tooMany[0]?.cutoff ?? -1}`
     const ended = sql`< ${engine.now()} - ${retention.deadMs}`
     return (
-      (await deleteOldest(trx, sql`${NEVER_READ} and lease_token is null`, cutoff)) +
-      (await deleteOldest(trx, sql`refresh_at is null and unread = 1`, ended))
+      (await deleteOldest(engine, trx, sql`${IS_DENIED} and lease_token is null`, cutoff)) +
+      (await deleteOldest(engine, trx, sql`refresh_at is null and unread = 1`, ended))
     )
   }
 }
 
 /** Deletes a batch of these subscriptions, those whose last request is the oldest. Returns their number. */
-async function deleteOldest(trx: Connection, which: Sql, requestedAt: Sql): Promise<number> {
+async function deleteOldest(
+  { skipLocked }: Pick<Engine, 'skipLocked'>,
+  trx: Connection,
+  which: Sql,
+  requestedAt: Sql,
+): Promise<number> {
   const rows = await sql`
     delete from subscriptions where subscription_uid in (
       select subscription_uid from subscriptions where ${which} and requested_at ${requestedAt}
-      order by requested_at limit 500
-    )
-    -- The condition is repeated for the locked row: a request may have come meanwhile.
-    and ${sql.still(which)}
-    returning subscription_uid`.execute(trx)
+      order by requested_at limit 500 ${skipLocked}
+    ) returning subscription_uid`.execute(trx)
   return rows.length
 }
 

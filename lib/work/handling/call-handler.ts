@@ -5,7 +5,7 @@ import { isThenable } from '../../base/waiting.js'
 import type { Entry } from '../../store/port/store.js'
 import type { AnyHandler, HandlerContext } from './handlers.js'
 
-/** Calls one handler with its deadline, and knows the keys whose handlers still run. */
+/** Calls one handler, with its context and its deadline. */
 export function createHandlerCall(options: {
   marketplace: () => unknown
   timeoutMs: number
@@ -15,37 +15,30 @@ export function createHandlerCall(options: {
 }) {
   const { marketplace, timeoutMs, clock, around = (_entry, call) => call() } = options
   const deadlines = createDeadlines(timeoutMs, clock)
-  const busy = createBusyKeys()
 
   return {
-    /** The keys of handlers that have not settled and are within their deadline. */
-    busyKeys: busy.keys,
     /** Called when the work has ended. */
     rest: deadlines.rest,
 
     /**
-     * Undefined when the handler has returned without a promise. Otherwise a promise that rejects when the handler
-     * rejects, takes too long, or `lost` aborts; the handler may then still run. Throws what the handler throws.
+     * Undefined when the handler has returned without a promise. Otherwise a promise that settles as that of the handler
+     * does, and rejects at the deadline. `lost` only aborts the signal of the handler: its slot and its lane stay taken while
+     * it runs. Throws what the handler throws.
      */
     call(handler: AnyHandler, payload: unknown, entry: Entry, lost: AbortSignal): Promise<void> | undefined {
       const interruption = createInterruption()
       const context = new CallContext(entry.attempt, marketplace(), interruption)
       const returned = around(entry, () => handler(payload, context))
       if (!isThenable(returned)) return undefined
-      const release = busy.mark(entry.key)
       return new Promise<void>((resolve, reject) => {
-        const interrupt = (error: MarketplaceError) => {
-          interruption.abort(error)
-          reject(error)
-        }
-        const onLost = () => interrupt(leaseLost())
-        // It also ends the wait for an interrupted handler that ignores its signal. Until then its key stays busy.
+        const onLost = () => interruption.abort(leaseLost())
         const cancelDeadline = deadlines.set(() => {
           end()
-          interrupt(tooLate(timeoutMs))
+          const error = tooLate(timeoutMs)
+          interruption.abort(error)
+          reject(error)
         })
         const end = () => {
-          release()
           cancelDeadline()
           lost.removeEventListener('abort', onLost)
         }
@@ -54,27 +47,6 @@ export function createHandlerCall(options: {
           .then(() => resolve(), reject)
           .finally(end)
       })
-    },
-  }
-}
-
-/** The number of running handlers by key. */
-function createBusyKeys() {
-  const running = new Map<string, number>()
-
-  return {
-    keys: () => [...running.keys()],
-    /** Marks the key as busy; returns a function that ends this, once. */
-    mark(key: string): () => void {
-      running.set(key, (running.get(key) ?? 0) + 1)
-      let isMarked = true
-      return () => {
-        if (!isMarked) return
-        isMarked = false
-        const left = (running.get(key) ?? 1) - 1
-        if (left > 0) running.set(key, left)
-        else running.delete(key)
-      }
     },
   }
 }
@@ -119,8 +91,8 @@ function createInterruption() {
       return controller.signal
     },
     abort(error: MarketplaceError) {
-      reason = error
-      controller?.abort(error)
+      reason ??= error
+      controller?.abort(reason)
     },
   }
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
-import { thrownText } from '../../base/errors.js'
+import { classOf, thrownText } from '../../base/errors.js'
 import { orAborted } from '../../base/waiting.js'
 import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
@@ -32,8 +32,9 @@ type Prepared = { payload: unknown } | { error: unknown }
 export type Handled = EntryEnd['result'] & { isUntried?: true; report?: () => void }
 
 /**
- * Calls the handlers of an entry concurrently. When one fails, only the failed ones are called again by this process;
- * after a restart, all of them.
+ * Calls the handlers of an entry concurrently. When one fails, this process calls only the failed ones again. All of them
+ * are called after a restart, a replay or a try of another process, if the lease was lost, and for an entry that is not among
+ * the last 1,000 that failed in part.
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
@@ -54,8 +55,11 @@ export function createHandlerCalls(options: {
   const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
   const putOffs = createPutOffs(options)
-  /** The handlers of an entry that have succeeded while others failed, by entry id. */
-  const succeeded = new LRUCache<string, Set<AnyHandler>>({ max: 1_000 })
+  /**
+   * The handlers of an entry that have succeeded while others failed, by entry id, with the lease of that try: after a replay,
+   * or a try of another process, all handlers are called.
+   */
+  const succeeded = new LRUCache<string, { done: Set<AnyHandler>; lease: string }>({ max: 1_000 })
 
   function report(entry: Entry, handler: AnyHandler, error: unknown, retryInMs: number | null) {
     const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
@@ -94,7 +98,6 @@ export function createHandlerCalls(options: {
   }
 
   return {
-    busyKeys: one.busyKeys,
     rest: one.rest,
 
     /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
@@ -111,16 +114,24 @@ export function createHandlerCalls(options: {
 
     /**
      * The result of the entry. Undefined: the entry stays as it is, because it has no handler any more, or because its
-     * handlers were interrupted. Closing is not a failure of a handler and does not count as a try.
+     * handlers were interrupted. Closing is not a failure of a handler and does not count as a try. `lease` is the token of
+     * its lane.
      */
-    async call(entry: Entry, prepared: Prepared, lost: AbortSignal): Promise<Handled | undefined> {
+    async call(
+      entry: Entry,
+      prepared: Prepared,
+      { lease, lost }: { lease: string; lost: AbortSignal },
+    ): Promise<Handled | undefined> {
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
-      if ('error' in prepared) return withoutPayload(entry, registered, prepared.error)
+      const before = succeeded.get(entry.id)
+      const done = before?.lease === entry.triedUnder ? before.done : new Set<AnyHandler>()
+      if ('error' in prepared) {
+        if (done.size > 0) succeeded.set(entry.id, { done, lease })
+        return withoutPayload(entry, registered, prepared.error)
+      }
       putOffs.ended(entry)
       const { payload } = prepared
-      // The first try, also of a replay, calls all handlers.
-      const done = (entry.attempt > 1 && succeeded.get(entry.id)) || new Set<AnyHandler>()
       const left = registered.filter((handler) => !done.has(handler))
       const outcomes = await Promise.allSettled(
         left.map(async (handler) => {
@@ -135,23 +146,14 @@ export function createHandlerCalls(options: {
         succeeded.delete(entry.id)
         return { kind: 'done' }
       }
-      succeeded.set(entry.id, done)
       if (lost.aborted) return undefined
+      succeeded.set(entry.id, { done, lease })
       return failed(entry, failures)
     },
   }
 }
 
 const MAX_ERROR_LENGTH = 500
-
-/** The name of the class of a thrown value, for a warning that is emitted once for each. */
-function classOf(reason: unknown): string {
-  try {
-    return reason instanceof Error ? String(reason.constructor.name).slice(0, 100) : typeof reason
-  } catch {
-    return 'unknown'
-  }
-}
 
 /** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
 function deepFreeze<T>(value: T): T {

@@ -4,11 +4,14 @@ import {
   type DeadEntry,
   type Entry,
   type EntryEnd,
+  LANE_URGENCY,
   type LaneClaim,
+  type LaneUrgency,
   MAX_LAPSES,
   type Store,
   type Topic,
 } from '../../store/port/store.js'
+import { createClasses } from '../leases/classes.js'
 import { createLeaseLoop, type LeaseLoop, type RunInSlot } from '../leases/lease-loop.js'
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneResults, createResultWrites } from './results.js'
@@ -23,14 +26,15 @@ const ENTRY_LIMIT = 128
  * deep.
  */
 const MAX_LANES = ENTRY_LIMIT / 2
-/** How long a lane may keep its slot, so that others come next. */
+/** No further entry of a lane begins when the lane has had its slot for so long, so that others come next. */
 const SLOT_MS = SECOND
 
 type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
 
 /**
  * Hands journal entries to the app's handlers: at least once, in order within a lane, never two of one lane at once.
- * At most `concurrency` lanes have handlers running. If handlers return at once, more lanes are leased ahead.
+ * At most `concurrency` lanes have handlers running; each entry may have several handlers. If handlers return at once, more
+ * lanes are leased ahead.
  */
 export function createDispatcher(
   options: HandlerCallsOptions & {
@@ -54,6 +58,10 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
+  const classes = createClasses<LaneClaim, LaneUrgency>({
+    classes: Object.values(LANE_URGENCY),
+    unread: LANE_URGENCY.eventOfUnread,
+  })
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /**
@@ -68,23 +76,31 @@ export function createDispatcher(
     run,
     giveBack: (lane, { signal }) => resultsOf(lane, signal).complete(),
     claim,
+    hasSeat: classes.hasSeat,
+    classOf: ({ urgency }) => urgency,
   })
 
-  async function claim(free: number) {
+  async function claim(free: number, others: readonly LaneClaim[]) {
     const topics = claimable()
     if (topics.length === 0) return { items: [], isAll: true }
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
-    const exceptKeys = [...new Set([...loop.items().map(({ id }) => id), ...calls.busyKeys()])]
-    const items = await store.claimLanes({ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys })
+    const exceptKeys = loop.items().map(({ id }) => id)
+    const seats = others.length + free
+    const { choose, isHeldBack } = classes.chooser(others, seats, Math.max(0, seats - concurrency))
+    const items = await store.claimLanes({
+      ...{ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys },
+      choose,
+    })
+    items.forEach(classes.leased)
     const handedOut = items.reduce((sum, { entries }) => sum + entries.length, 0)
     // Lanes are deep if their entries have nearly reached the limit.
     const areDeep = handedOut > ENTRY_LIMIT * 0.75
     lanesAtOnce = areDeep
       ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
       : Math.min(MAX_LANES, lanesAtOnce * 2)
-    return { items, isAll: items.length < limit && !areDeep }
+    return { items, isAll: items.length < limit && !areDeep && !isHeldBack() }
   }
 
   const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
@@ -94,7 +110,7 @@ export function createDispatcher(
     const results = resultsOf(lane, lost)
     const beganAt = clock.monotonic()
     try {
-      for (const entry of lane.entries) {
+      for (const [place, entry] of lane.entries.entries()) {
         await slices.yieldIfOver()
         // Before the payload: making it calls a function of the app too, `entitledWhen`.
         if (lane.lapses >= MAX_LAPSES) {
@@ -105,15 +121,17 @@ export function createDispatcher(
         // An event needs no look into the store, and so no promise.
         if (prepared instanceof Promise) prepared = await prepared
         let isConfirmed = true
-        // A commit that casts doubt on the lease may also have changed the answer in the payload.
+        // A commit that casts doubt on the lease may also have changed the answer in the payload. Without a confirmation no
+        // handler is called: the payload may have been erased.
         while (isConfirmed && doubted.delete(lane)) {
-          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => true)
+          isConfirmed = await store.renewLane(lane, leaseMs).catch(() => false)
           if (isConfirmed) prepared = await calls.prepare(entry, lost)
         }
         // After these waits, each of which may outlast the lease.
         if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
-        if (clock.monotonic() - beganAt > SLOT_MS) break
-        const result = await calls.call(entry, prepared, lost)
+        // The first entry is handled however long its payload took, or it would never be.
+        if (place > 0 && clock.monotonic() - beganAt > SLOT_MS) break
+        const result = await calls.call(entry, prepared, { lease: lane.leaseToken, lost })
         if (!result) break
         results.add(entry, result)
         if (result.kind === 'retry') break
@@ -137,8 +155,6 @@ export function createDispatcher(
 
   return {
     ...loop,
-    /** The keys of handlers that have not settled and are within their deadline, whatever became of their leases. */
-    busyKeys: calls.busyKeys,
     async close(graceMs: number) {
       await loop.close(graceMs)
       calls.rest()

@@ -4,13 +4,14 @@ import { HANDLED_FOR_MS, type Store, type Topic } from '../../store/port/store.j
 
 /** Interval at which this process reports its topics to the store. */
 const REPEAT_MS = 30 * SECOND
-/** A new handler also gets the events that came this shortly before its process was started. */
+/** A new handler also gets the unhandled events that came this shortly before its marketplace was created. */
 const MARGIN_MS = MINUTE
 
 /**
  * Reports the topics of this process to all receivers through the store. Entries of a topic are claimed once the store
- * knows it, and has made the events pending that came before: since this process was started, or while no process had
- * such a handler any more. So a handler that is added late gets them first.
+ * knows it, and has made those pending that came before and are unhandled: since a minute before this keeper was created, or
+ * while no process had such a handler any more. So a handler that is added late gets them first. What was pending when it
+ * came, for another handler, is not called again for it.
  */
 export function createTopicKeeper(options: {
   store: Pick<Store, 'handleTopics'>

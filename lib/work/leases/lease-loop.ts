@@ -52,11 +52,19 @@ interface LeaseLoopOptions<Item>
 export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoop<Item> {
   const { claim, run, giveBack, leaseMs, pollMs, clock, onError } = options
   const slots = createSlots<Item>(options)
-  const running = createRunningItems<Item>({ ...options, run: runInSlot, onEnd: slotFreed })
+  const running = createRunningItems<Item>({
+    ...options,
+    run: runInSlot,
+    onEnd: slotFreed,
+    // The store may be closed when an item ends that was left behind.
+    onError: (error) => isOver || onError(error),
+  })
   const times = createLookTimes({ pollMs, clock, look })
   let state: 'new' | 'started' | 'closed' = 'new'
   let looking: Promise<void> | undefined
   let isHalted = false
+  /** It is closed, and nobody waits for its items any more. */
+  let isOver = false
   /** A slot became free during a look, which may have counted its slots before. */
   let isSlotFreed = false
   /** The look has leased an item. */
@@ -151,10 +159,12 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
       times.end()
       slots.close()
       await endWithin(graceMs)
-      if (running.size() === 0) return
-      running.abort()
-      // An item that ignores its signal is left behind. Its lease runs out, and somebody else takes it.
-      await endWithin(Math.min(graceMs, SECOND))
+      if (running.size() > 0) {
+        running.abort()
+        // An item that ignores its signal is left behind. Its lease runs out, and somebody else takes it.
+        await endWithin(Math.min(graceMs, SECOND))
+      }
+      isOver = true
     },
 
     lookedAt: () => lookedAt,

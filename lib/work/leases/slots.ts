@@ -21,6 +21,8 @@ export interface SlotsOptions<Item> {
   isWaiting?(item: Item): boolean
   /** Whether one of `seats` slots or leases is left for this item beside the others. By default it always is. */
   hasSeat?(item: Item, others: readonly Item[], seats: number): boolean
+  /** Items of one class have a seat all or none. By default each item is asked. */
+  classOf?(item: Item): unknown
   clock: Clock
 }
 
@@ -33,7 +35,7 @@ export interface Slot {
 
 /** At most `concurrency` leased items run at once. While items end quickly, more are leased ahead and wait here in order. */
 export function createSlots<Item>(options: SlotsOptions<Item>) {
-  const { concurrency, isWaiting, hasSeat = () => true, clock } = options
+  const { concurrency, isWaiting, hasSeat = () => true, classOf = (item) => item, clock } = options
   const running = createLine<Item>()
   const waiting = createLine<Waiter<Item>>()
   const deadlines = createDeadlines(PATIENCE_MS, clock)
@@ -61,7 +63,14 @@ export function createSlots<Item>(options: SlotsOptions<Item>) {
   /** Gives free slots to those that have waited longest. */
   function admit() {
     if (waiting.size === 0 || (isWaiting === undefined && running.size >= concurrency)) return
-    for (const { item, end } of waiting.values()) if (isFree(item)) end(true)
+    const without = new Set<unknown>()
+    for (const { item, end } of waiting.values()) {
+      if (isWaiting === undefined && running.size >= concurrency) return
+      const ofClass = classOf(item)
+      if (without.has(ofClass)) continue
+      if (isFree(item)) end(true)
+      else without.add(ofClass)
+    }
   }
 
   function enter(item: Item): Slot {

@@ -22,7 +22,7 @@ interface Alone<Item> {
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
   topics(): Topic[]
-  lanes: Alone<LaneClaim> & { busyKeys(): string[] }
+  lanes: Alone<LaneClaim> & { items(): Pick<LaneClaim, 'id'>[] }
   reads: Alone<ReadClaim> & { isPaused(): boolean }
   leaseMs: number
   pollMs: number
@@ -65,8 +65,11 @@ export function createSuspectRounds(options: {
 
   function next(): Promise<SuspectKind | null> {
     const kinds: readonly SuspectKind[] = reads.isPaused() ? ['lane'] : ['lane', 'read']
-    return store.dueSuspect({ kinds, topics: topics(), exceptKeys: lanes.busyKeys() })
+    return store.dueSuspect({ kinds, ...ownLanes() })
   }
+
+  /** Which lanes this process may begin: none whose handler still runs here, although its lease has run out. */
+  const ownLanes = () => ({ topics: topics(), exceptKeys: lanes.items().map(({ id }) => id) })
 
   async function halt(kind: SuspectKind) {
     if (halted === kind) return
@@ -88,7 +91,7 @@ export function createSuspectRounds(options: {
       if (claim) await reads.runAlone(claim, heldUntil)
       return claim !== undefined
     }
-    const claim = await store.claimSuspectLane({ leaseMs, topics: topics(), exceptKeys: lanes.busyKeys() })
+    const claim = await store.claimSuspectLane({ leaseMs, ...ownLanes() })
     if (claim) await lanes.runAlone(claim, heldUntil)
     return claim !== undefined
   }

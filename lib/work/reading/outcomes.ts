@@ -17,10 +17,14 @@ type Outcome =
  * What the last reads of this process say of all its reads: that the platform does not answer, limits our rate, or
  * refuses the app's credentials. The last two pause all reads, because every other read would get the same reply. The
  * store has the reads that the platform refused.
+ *
+ * Subscriptions that were never read are judged apart: anybody with the delivery secret can make them up, and the
+ * platform's quick denials of them would hide that it does not answer for the others.
  */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
   const age = createAgingTime(clock)
-  const latest = new Map<string, Outcome>()
+  const known = new Map<string, Outcome>()
+  const unread = new Map<string, Outcome>()
   let pausedUntil = Number.NEGATIVE_INFINITY
   let whyPaused: HealthProblem | undefined
   /** Until a read gets another answer: the next one may follow hours after the pause. */
@@ -33,7 +37,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     whyPaused = why
   }
 
-  function problemOfOutage(): HealthProblem[] {
+  function problemOfOutage(latest: ReadonlyMap<string, Outcome>): HealthProblem[] {
     const failed = [...latest.values()].filter((outcome) => outcome.kind === 'failed')
     if (!isMost(failed.length, latest.size)) return []
     const lasted = clock.monotonic() - Math.min(...failed.map(({ since }) => since))
@@ -47,7 +51,9 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   return {
     isPaused,
 
-    note(businessUid: string, result: ReadResult) {
+    /** `isUnread`: no read of the subscription has found a record, and this one has not either. */
+    note(businessUid: string, result: ReadResult, isUnread = false) {
+      const latest = isUnread ? unread : known
       const before = latest.get(businessUid)
       latest.delete(businessUid)
       if (result.kind !== 'outage') areCredentialsRefused = result.kind === 'credentials_refused'
@@ -73,13 +79,19 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
 
     /** The most common refusal of the last reads, with its HTTP status; undefined if there is none. */
     refusal(): { code: string; status: number | undefined } | undefined {
-      const refused = [...latest.values()].filter((outcome) => outcome.kind === 'refused')
-      return mostCommon(refused, ({ code, status }) => `${status} ${code}`)
+      const refusedOf = (latest: ReadonlyMap<string, Outcome>) =>
+        [...latest.values()].filter((outcome) => outcome.kind === 'refused')
+      const ofKnown = refusedOf(known)
+      return mostCommon(
+        ofKnown.length > 0 ? ofKnown : refusedOf(unread),
+        ({ code, status }) => `${status} ${code}`,
+      )
     },
 
     problems(): HealthProblem[] {
       const ofPause = whyPaused && (isPaused() || areCredentialsRefused) ? [whyPaused] : []
-      return [...ofPause, ...problemOfOutage()]
+      const [outage] = [known, unread].flatMap(problemOfOutage)
+      return outage ? [...ofPause, outage] : ofPause
     },
   }
 }

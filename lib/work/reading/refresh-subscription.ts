@@ -38,14 +38,16 @@ export function createRefreshSubscription(
     const { subscriptionUid, businessUid } = claim.subscription
     const result = await read({ subscriptionUid, businessUid, signal })
     if (signal.aborted) return { result }
-    outcomes.note(businessUid, result)
+    const note = (business: string, result: ReadResult) =>
+      outcomes.note(business, result, claim.subscription.record === null && result.kind !== 'found')
+    note(businessUid, result)
     if (!isNotShown(result)) return { result }
     const candidate = businessIn(result, claim.subscription) ?? claim.candidateBusinessUid
     if (candidate === null || candidate === businessUid) return { result }
     // Only a record that names this very business counts: the client discards any other.
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
     if (signal.aborted) return { result }
-    outcomes.note(candidate, ofCandidate)
+    note(candidate, ofCandidate)
     return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
   }
 

@@ -1,15 +1,21 @@
 import type { Clock } from '../../base/clock.js'
-import { MIN_READ_INTERVAL_MS, type ReadClaim, type Store, URGENCY } from '../../store/port/store.js'
+import {
+  MIN_READ_INTERVAL_MS,
+  type ReadClaim,
+  type Store,
+  URGENCY,
+  type Urgency,
+} from '../../store/port/store.js'
+import { createClasses } from '../leases/classes.js'
 import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
 import { createReadOutcomes } from './outcomes.js'
-import { createReadClasses } from './read-classes.js'
 import { createRefreshSubscription, type ReadingOptions } from './refresh-subscription.js'
 
 /**
  * Keeps the subscriptions of the store equal to those of the platform. Level-triggered: an event only makes a
  * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
  *
- * All reads share one loop, whose slots `read-classes.ts` distributes. It never reads two subscriptions of one business
+ * All reads share one loop, whose slots `../leases/classes.ts` distributes. It never reads two subscriptions of one business
  * at once, except that a candidate business may be tried beside one of its own.
  */
 export function createRefresher(
@@ -27,7 +33,7 @@ export function createRefresher(
 ) {
   const { store, isWaitingForToken, leaseMs, clock } = options
   const outcomes = createReadOutcomes({ clock })
-  const classes = createReadClasses({ isWaitingForToken })
+  const classes = createReadClasses(isWaitingForToken)
   const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes })
   let requestedAt = Number.NEGATIVE_INFINITY
 
@@ -39,12 +45,13 @@ export function createRefresher(
     hasSeat: classes.hasSeat,
     async claim(limit, others) {
       if (outcomes.isPaused()) return { items: [], isAll: true }
+      const { choose } = classes.chooser(others, others.length + limit)
       const items = await store.claimReads({
         limit,
         leaseMs,
         except: loop.items().map(({ subscription }) => subscription.businessUid),
         urgencies: classes.all,
-        choose: classes.chooser(others, others.length + limit),
+        choose,
       })
       items.forEach(classes.leased)
       return { items, isAll: items.length < limit }
@@ -79,3 +86,13 @@ export function createRefresher(
     problems: outcomes.problems,
   }
 }
+
+/** Regular reads, and all but those of events that wait for a token, leave one seat to events. */
+export const createReadClasses = (isWaitingForToken: (businessUid: string) => boolean) =>
+  createClasses<ReadClaim, Urgency>({
+    classes: Object.values(URGENCY),
+    unread: URGENCY.eventOfUnread,
+    long: URGENCY.reconcile,
+    mayTakeLong: ({ urgency, subscription }) =>
+      urgency !== URGENCY.event && isWaitingForToken(subscription.businessUid),
+  })

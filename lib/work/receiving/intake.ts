@@ -18,7 +18,10 @@ type Classified =
   | { recognised: true; name: string; data: unknown; subject: Subject }
   | { recognised: false; isKnownEvent: boolean; issues: string[] }
 
-/** Classifies envelopes and writes each as a journal entry, with the read it requests. */
+/**
+ * Classifies envelopes, and writes each that is recognised as a journal entry, with the read it requests. All others of a
+ * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
+ */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
   store: Pick<Store, 'accept'>
@@ -44,13 +47,20 @@ export function createIntake(options: {
   function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
     const entries = envelopes.map((envelope) => asEntry(envelope, secret))
-    return store.accept(entries.map(({ event }) => event)).then(() => {
-      for (const [i, { event, named, isKnownEvent }] of entries.entries()) {
+    const rest = entries.filter(({ event }) => event.kind === 'unrecognised')
+    const together = rest.length > 1 ? inOneEntry(rest) : undefined
+    const events = entries.flatMap(({ event }) => (together && event.kind === 'unrecognised' ? [] : event))
+    return store.accept(together ? [...events, together] : events).then((unstored) => {
+      for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
-        refusedShapes.note(envelopes[i]?.value, isKnownEvent, event.kind === 'unrecognised')
+        refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')
         onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
       }
-      return entries.map(({ event: { id, issues } }) => ({ id, issues }))
+      return entries.map(({ event }) => {
+        const { id, issues } =
+          together && event.kind === 'unrecognised' ? { ...event, id: together.id } : event
+        return { id, issues: unstored.includes(id) ? [...(issues ?? []), NOT_STORED] : issues }
+      })
     })
   }
 
@@ -65,6 +75,7 @@ export function createIntake(options: {
     const classified = classify(envelope.value)
     if (!classified.recognised)
       return {
+        envelope,
         event: { ...unrecognised(id, envelope, classified.issues), secret },
         named: undefined,
         isKnownEvent: classified.isKnownEvent,
@@ -72,6 +83,7 @@ export function createIntake(options: {
     const { subject } = classified
     const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
     return {
+      envelope,
       event: { ...recognised(id, envelope, classified), secret },
       named: isNotice ? subject.purchasable_uid : undefined,
       isKnownEvent: true,
@@ -86,7 +98,7 @@ export function createIntake(options: {
       key: id,
       businessUid: null,
       subscriptionUid: null,
-      payload: text ?? textOf(value) ?? '"nested too deeply to be stored"',
+      payload: text ?? textOf(value) ?? TOO_DEEP,
       issues,
       refresh: null,
     }
@@ -112,7 +124,22 @@ export function createIntake(options: {
   }
 }
 
+/** The entry of several envelopes that are not recognised: its payload is an array of them. */
+function inOneEntry(entries: readonly Entry[]): NewEvent {
+  const [{ event }] = entries as [Entry]
+  const payload = textOf(entries.map(({ envelope }) => envelope.value)) ?? TOO_DEEP
+  const issues = [...new Set(entries.flatMap((entry) => entry.event.issues ?? []))]
+  return { ...event, payload, issues: issues.slice(0, MAX_ISSUES) }
+}
+
+/** The payload in place of a value that cannot be written as JSON. */
+const TOO_DEEP = '"nested too deeply to be stored"'
+const MAX_ISSUES = 10
+/** The issue of an unrecognised delivery that was only counted. */
+const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
+
 interface Entry {
+  envelope: Envelope
   event: NewEvent
   /** The item of a notice, null if it names none; undefined if the event is not a notice. */
   named: string | null | undefined

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { auditUid } from '../../../../lib/store/journal/audit.js'
 import { URGENCY } from '../../../../lib/store/port/store.js'
 import {
   type Checks,
@@ -15,7 +16,9 @@ import {
 } from '../lab.js'
 
 export const ERASING: Checks = {
-  async 'erase: deletes the subscriptions and entries of one business and records the erasure'(lab) {
+  async 'erase: deletes the subscriptions and entries of one business, keeps the actions of people, and records the erasure'(
+    lab,
+  ) {
     await lab.known('s1', 'purchased', 'b1')
     await lab.known('s2', 'purchased', 'b2')
     await lab.accept([
@@ -33,15 +36,16 @@ export const ERASING: Checks = {
     assert.equal(rows, 7)
     assert.equal(typeof at, 'number')
     same(await lab.subscriptionsOf('b1'), [])
-    same(await lab.ids(), ['erasure', 'e4'])
+    same(await lab.ids(), ['erasure', 'looked', 'e4'])
     const payload = { actor: 'a', rows: 7 }
     has(await lab.getEntry('erasure'), { kind: 'action', name: 'erase', status: 'done', payload })
+    for (const id of ['erasure', 'looked']) has(await lab.getEntry(id), { businessUid: auditUid('b1') })
     const [left] = await lab.listSubscriptions({ limit: 10 })
     has(left, { subscriptionUid: 's2', businessUid: 'b2', state: 'purchased', candidateBusinessUid: null })
     same(idsOf(await lab.lease()), ['e4'])
 
     await erase(lab, 'again')
-    same(await lab.ids({ businessUid: 'b1' }), ['again', 'erasure'])
+    same(await lab.ids({ businessUid: 'b1' }), ['again', 'erasure', 'looked'])
   },
 
   async 'erase: stores later events as new data'(lab) {

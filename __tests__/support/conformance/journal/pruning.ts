@@ -15,7 +15,7 @@ import {
 } from '../lab.js'
 
 const INSTALLED = 'application/installed'
-const EVERYTHING: Retention = { eventsMs: 0, changesMs: 0, deadMs: 0 }
+const EVERYTHING: Retention = { eventsMs: 0, changesMs: 0, actionsMs: 0, deadMs: 0 }
 
 export const PRUNING: Checks = {
   async 'prune: deletes finished entries past their retention, and nothing else'(lab) {
@@ -41,7 +41,12 @@ export const PRUNING: Checks = {
     await lab.accept(Array.from({ length: 1_500 }, (_, i) => eventOf('s1', { key: `${i}`, refresh: null })))
     for (let left = 1; left > 0; ) left = (await lab.end(await lab.lease({ limit: 500 }), DONE)).length
     await lab.pass(5)
-    const { rows: first } = await lab.prune({ eventsMs: 0, changesMs: LATER, deadMs: LATER })
+    const { rows: first } = await lab.prune({
+      eventsMs: 0,
+      changesMs: LATER,
+      actionsMs: LATER,
+      deadMs: LATER,
+    })
     assert(first > 0 && first <= 1_000, `the first batch was of ${first} rows`)
     assert.equal(first + (await pruneAll(lab, { eventsMs: 0 })), 1_500)
     same(await lab.ids(), [])
@@ -81,7 +86,7 @@ export const PRUNING: Checks = {
   ) {
     const lab = await withChange(first)
     await lab.handle([`event:${INSTALLED}`])
-    const retention = { eventsMs: LATER, changesMs: 0, deadMs: LATER }
+    const retention = { eventsMs: LATER, changesMs: 0, actionsMs: 0, deadMs: LATER }
     same(await lab.prune(retention), { rows: 1, dead: [] })
     same(await lab.prune(retention), { rows: 0, dead: [] })
     has(await lab.counts(), { dead: 0, pending: 0 })
@@ -125,7 +130,13 @@ async function withChange(first: Lab): Promise<Lab> {
 
 async function pruneAll(lab: Lab, retention: Partial<Retention>): Promise<number> {
   for (let total = 0; ; ) {
-    const { rows } = await lab.prune({ eventsMs: LATER, changesMs: LATER, deadMs: LATER, ...retention })
+    const { rows } = await lab.prune({
+      eventsMs: LATER,
+      changesMs: LATER,
+      actionsMs: LATER,
+      deadMs: LATER,
+      ...retention,
+    })
     if (rows === 0) return total
     total += rows
     assert(total < 10_000, 'prune never returns 0')

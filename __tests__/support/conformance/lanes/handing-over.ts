@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { EVERY_EVENT, type NewEvent } from '../../../../lib/store/port/store.js'
+import { businessKey, EVERY_EVENT, type NewEvent, subscriptionKey } from '../../../../lib/store/port/store.js'
 import {
   type Checks,
   changeOf,
@@ -25,6 +25,8 @@ const INSTALLED = 'application/installed'
 export const inLine = (...ids: string[]): NewEvent[] =>
   ids.map((id) => eventOf(id, { id, key: id[0] as string, refresh: null }))
 
+const about = (uid: string): NewEvent => eventOf(uid, { id: uid, key: subscriptionKey(uid) })
+
 export const HANDING_OVER: Checks = {
   async 'claimLanes: leases the oldest entry of each lane, oldest first, and no second one of a lane'(lab) {
     await lab.accept(inLine('a1', 'b1', 'a2', 'c1', 'b2'))
@@ -42,6 +44,75 @@ export const HANDING_OVER: Checks = {
     }
     same(idsOf(await lab.lease({ limit: 3 })), ['a1', 'b1', 'c1'])
     same(idsOf(await lab.lease({ limit: 3 })), ['d1'])
+  },
+
+  async 'claimLanes: leases changes first, then events of what was read before, and then what may be made up'(
+    lab,
+  ) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.end(await lab.lease(), DONE)
+    const installs = (businessUid: string) =>
+      eventOf('', {
+        id: businessUid,
+        name: INSTALLED,
+        key: businessKey(businessUid),
+        businessUid,
+        subscriptionUid: null,
+        refresh: null,
+      })
+    await lab.accept([about('made up'), installs('made up too'), installs('b1')])
+    await lab.accept([
+      {
+        ...eventOf('x', { id: 'unrecognised' }),
+        kind: 'unrecognised',
+        name: '',
+        key: 'x',
+        subscriptionUid: null,
+        refresh: null,
+      },
+    ])
+    await lab.accept([{ ...about('s1'), id: 'known' }])
+    await lab.succeed(await lab.next('s1'), 'canceled', { changes: [changeOf('change 1')] })
+    const classes = async () => {
+      const [entry] = await lab.lease({ limit: 1 })
+      return entry ? [entry.kind === 'change' ? 'change' : entry.id] : []
+    }
+    same(await classes(), ['change'])
+    same([...(await classes()), ...(await classes())].sort(), ['b1', 'known'])
+    const rest = [...(await classes()), ...(await classes()), ...(await classes())]
+    same(rest.sort(), ['made up', 'made up too', 'unrecognised'])
+    same(await classes(), [])
+  },
+
+  async 'claimLanes: an event precedes those that may be made up once a read has shown its subscription'(
+    lab,
+  ) {
+    await lab.accept([about('made up')])
+    await lab.accept([about('first')])
+    const claims = await lab.claimAll()
+    for (const claim of claims)
+      if (claim.id === 'first') await lab.succeed(claim, 'purchased')
+      else await lab.fail(claim, 'platform_record_missing', LATER)
+    same(idsOf(await lab.lease({ limit: 1 })), ['first'])
+    same(idsOf(await lab.lease({ limit: 1 })), ['made up'])
+  },
+
+  async 'claimLanes: leases the classes that `choose` picks, and ends when it picks none'(lab) {
+    await lab.accept([eventOf('a', { id: 'a' }), eventOf('b', { id: 'b' }), eventOf('c', { id: 'c' })])
+    const asked: unknown[] = []
+    const taken = await lab.lease({
+      choose(due, taken) {
+        asked.push([[...due], [...taken]])
+        return taken.length < 2 ? due[0] : undefined
+      },
+    })
+    same(taken.length, 2)
+    same(asked, [
+      [[2], []],
+      [[2], [2]],
+      [[2], [2, 2]],
+    ])
+    same((await lab.lease()).length, 1)
   },
 
   async 'claimLanes: twenty concurrent claims lease each entry at most once, and one of each lane'(lab) {

@@ -5,14 +5,16 @@ import { Webhooks } from '../health/webhooks.js'
 import { useLoad } from '../hooks.js'
 import { Ago, Badge, Button, Trouble } from '../parts.js'
 import { useMay } from '../session.js'
-import { nameOf } from './entry.js'
+import { nameOf, WhereTextIs } from './entry.js'
 import { GroupEntries } from './group-entries.js'
 import { Replay, type Selection } from './replay.js'
 import { Unrecognised } from './unrecognised.js'
 
 /** Failed entries, grouped by handlers and error; unrecognised deliveries; other items and wrong secrets. */
 export function Attention(_: { rest: string[] }) {
-  const { data, error, isLoading, reload } = useLoad((signal) => read('attention', {}, signal), [])
+  /** Where older entries of a status begin; without it, the newest of each status are shown. */
+  const [place, setPlace] = useState<Place>({})
+  const { data, error, isLoading, reload } = useLoad((signal) => read('attention', place, signal), [place])
   const [selection, setSelection] = useState<Selection>()
   const [note, setNote] = useState('')
   const mayReplay = useMay('replay')
@@ -30,9 +32,15 @@ export function Attention(_: { rest: string[] }) {
         <p class="note" role="status">
           {note}
         </p>
-        {data && data.groups.length === 0 && <p class="empty">There are no dead and no retrying entries.</p>}
+        {data && data.groups.length === 0 && (
+          <p class="empty">
+            {place.status ? 'There are no older ones.' : 'There are no dead and no retrying entries.'}
+          </p>
+        )}
         {data && !data.isAll && (
-          <p class="hint">There are more. This list contains the newest 10,000 of each status.</p>
+          <p class="hint">
+            There are more: this list covers the newest {COVERED} of each status, or as many older ones.
+          </p>
         )}
         <div class="buttons">
           {mayReplay &&
@@ -40,7 +48,7 @@ export function Attention(_: { rest: string[] }) {
               (status) =>
                 data &&
                 data.counts[status] > 0 && (
-                  <Button key={status} onClick={() => setSelection({ status })}>
+                  <Button key={status} onClick={() => setSelection({ status, before: place.before })}>
                     {replayAllLabel(status, data.counts[status])}
                   </Button>
                 ),
@@ -51,6 +59,20 @@ export function Attention(_: { rest: string[] }) {
             <Group key={group.key} group={group} mayReplay={mayReplay} onReplay={setSelection} />
           ))}
         </ul>
+        <div class="buttons">
+          {place.status && <Button onClick={() => setPlace({})}>Newest entries</Button>}
+          {STATUSES.map((status) => {
+            const before = data?.next[status]
+            return (
+              before && (
+                <Button
+                  key={status}
+                  onClick={() => setPlace({ status, before })}
+                >{`Older ${status} entries`}</Button>
+              )
+            )
+          })}
+        </div>
       </section>
       {selection && (
         <Replay
@@ -69,6 +91,13 @@ export function Attention(_: { rest: string[] }) {
 }
 
 const STATUSES: readonly AttentionStatus[] = ['dead', 'retrying']
+/** `MAX_EXAMINED` of the server, in words. */
+const COVERED = '2,000'
+
+interface Place {
+  status?: AttentionStatus
+  before?: string
+}
 
 function replayAllLabel(status: AttentionStatus, count: number): string {
   return count === 1 ? `Replay 1 ${status} entry…` : `Replay all ${count} ${status} entries…`
@@ -80,7 +109,8 @@ function Group(props: {
   onReplay: (selection: Selection) => void
 }) {
   const { group, mayReplay, onReplay } = props
-  const { key, status, error, count, oldest, newest } = group
+  const { key, before, status, error, count, oldest, newest, entryId } = group
+  const window = before === null ? {} : { before }
   const [isOpen, setOpen] = useState(false)
   const name = nameOf(group)
   return (
@@ -92,7 +122,10 @@ function Group(props: {
           {count} {count === 1 ? 'entry' : 'entries'}
         </span>
       </p>
-      <p class="trouble">{error}</p>
+      <p class="trouble">
+        {error}
+        <WhereTextIs id={entryId} />
+      </p>
       <p class="row-words">
         First <Ago at={oldest} />, last <Ago at={newest} />
       </p>
@@ -101,12 +134,14 @@ function Group(props: {
           {isOpen ? 'Hide the entries' : 'Show the entries'}
         </button>
         {mayReplay && (
-          <Button onClick={() => onReplay({ group: key })} label={`Replay the group… of ${name}`}>
+          <Button onClick={() => onReplay({ group: key, ...window })} label={`Replay the group… of ${name}`}>
             Replay the group…
           </Button>
         )}
       </div>
-      {isOpen && <GroupEntries group={key} onReplay={mayReplay ? onReplay : undefined} />}
+      {isOpen && (
+        <GroupEntries group={key} before={before ?? undefined} onReplay={mayReplay ? onReplay : undefined} />
+      )}
     </li>
   )
 }

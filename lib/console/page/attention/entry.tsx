@@ -1,7 +1,9 @@
+import { useContext } from 'preact/hooks'
 import type { EntryRow } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
 import { Badge, Box, Button, Facts, Json, Trouble, Uid, When } from '../parts.js'
+import { SessionContext } from '../session.js'
 
 /** One journal entry, in a dialog. */
 export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
@@ -15,7 +17,12 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
             <Badge tone={toneOfStatus(entry.status)}>{entry.status}</Badge> <strong>{nameOf(entry)}</strong>
           </p>
           <Facts look="record" of={factsOf(entry, onClose)} />
-          {entry.error && <p class="trouble">{entry.error}</p>}
+          {entry.error && (
+            <p class="trouble">
+              {entry.error}
+              <WhereTextIs id={entry.id} />
+            </p>
+          )}
           {entry.issues && entry.issues.length > 0 && (
             <ul class="issues">
               {entry.issues.map((issue) => (
@@ -31,6 +38,17 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
         <Button onClick={onClose}>Close</Button>
       </div>
     </Box>
+  )
+}
+
+/** Support sees the class of an error, and by which id an operator finds its text. */
+export function WhereTextIs({ id }: { id: string }) {
+  if (useContext(SessionContext)?.person.role === 'operator') return null
+  return (
+    <span>
+      {' '}
+      An operator finds the text of the error by the id <Uid>{id}</Uid>.
+    </span>
   )
 }
 

@@ -8,18 +8,23 @@ import type { Selection } from './replay.js'
 /** The entries of a group, page by page. */
 export function GroupEntries(props: {
   group: string
+  before: string | undefined
   onReplay: ((selection: Selection) => void) | undefined
 }) {
-  const { group, onReplay } = props
-  const [from, setFrom] = useState(0)
+  const { group, before, onReplay } = props
+  /** The beginnings of the pages so far, apart from the first. */
+  const [pages, setPages] = useState<string[]>([])
   const [opened, setOpened] = useState<string>()
+  const from = pages.at(-1)
   const { data, error, isLoading } = useLoad(
-    (signal) => read('group', { key: group, from }, signal),
-    [group, from],
+    (signal) => read('group', { key: group, before, from }, signal),
+    [group, before, from],
   )
+  const next = data?.next
   return (
     <div class="entries" aria-busy={isLoading}>
       <Trouble error={error} />
+      {data?.entries.length === 0 && <p class="empty">None among these entries.</p>}
       <ul>
         {data?.entries.map(({ id, receivedAt, business_uid, attempts }) => (
           <li key={id}>
@@ -46,8 +51,8 @@ export function GroupEntries(props: {
         ))}
       </ul>
       <div class="buttons">
-        {from > 0 && <Button onClick={() => setFrom(Math.max(0, from - 50))}>Newer entries</Button>}
-        {data?.next != null && <Button onClick={() => setFrom(data.next ?? 0)}>Older entries</Button>}
+        {pages.length > 0 && <Button onClick={() => setPages(pages.slice(0, -1))}>Newer entries</Button>}
+        {next && <Button onClick={() => setPages([...pages, next])}>Older entries</Button>}
       </div>
       {opened !== undefined && <EntryBox id={opened} onClose={() => setOpened(undefined)} />}
     </div>

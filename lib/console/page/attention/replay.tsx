@@ -22,9 +22,10 @@ export function Replay(props: {
   async function replay() {
     const result = await run(() => act('replay', { ...selection, reason }))
     if (!result) return
-    const { replayed, left } = result
+    const { replayed, left, hasOlder } = result
     const summary = replayed === 1 ? '1 entry was replayed.' : `${replayed} entries were replayed.`
-    onDone(left > 0 ? `${summary} ${left} remain: replay again for those.` : summary)
+    const rest = left > 0 ? ` ${left} remain: replay again for those.` : ''
+    onDone(`${summary}${rest}${hasOlder ? ' Older entries were not examined: reload for those.' : ''}`)
     onClose()
   }
 

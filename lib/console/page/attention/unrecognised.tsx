@@ -6,15 +6,20 @@ import { EntryBox } from './entry.js'
 
 /** Deliveries that the interface document does not describe, by shape. */
 export function Unrecognised() {
-  const { data, error } = useLoad((signal) => read('shapes', {}, signal), [])
+  const [before, setBefore] = useState<string>()
+  const { data, error, isLoading } = useLoad((signal) => read('shapes', { before }, signal), [before])
+  const next = data?.next
   const [opened, setOpened] = useState<string>()
   return (
-    <section class="card" aria-labelledby="unrecognised">
+    <section class="card" aria-labelledby="unrecognised" aria-busy={isLoading}>
       <h2 id="unrecognised">Unrecognised deliveries</h2>
       <Trouble error={error} />
       {data && data.shapes.length === 0 && <p class="empty">None.</p>}
       {data && !data.isAll && (
-        <p class="hint">There are more. This list covers the newest {data.examined}.</p>
+        <p class="hint">
+          There are more. This list covers{' '}
+          {before ? `${data.examined} older ones` : `the newest ${data.examined}`}.
+        </p>
       )}
       <ul class="rows">
         {data?.shapes.map(({ event, issues, shape, count, newest, entryId }) => (
@@ -42,6 +47,10 @@ export function Unrecognised() {
           </li>
         ))}
       </ul>
+      <div class="buttons">
+        {before && <Button onClick={() => setBefore(undefined)}>Newest deliveries</Button>}
+        {next && <Button onClick={() => setBefore(next)}>Older deliveries</Button>}
+      </div>
       {opened !== undefined && <EntryBox id={opened} onClose={() => setOpened(undefined)} />}
     </section>
   )

@@ -65,7 +65,8 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   }
   if (item.kind === 'action') {
     const why = item.reason ? `: ${item.reason}` : ''
-    return { text: `${item.action} by ${item.actor ?? 'an unknown person'}${why}`, tone: 'plain' }
+    const about = item.subscription_uid === null ? '' : ` (${item.subscription_uid})`
+    return { text: `${item.action} by ${item.actor ?? 'an unknown person'}${why}${about}`, tone: 'plain' }
   }
   const of = item.of === 'change' ? 'Change' : item.name || 'Delivery'
   const error = item.error === null ? '' : `: ${item.error}`

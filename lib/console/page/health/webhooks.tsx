@@ -6,7 +6,7 @@ import { Ago, Facts, Trouble, Uid } from '../parts.js'
 export function Webhooks() {
   const { data, error } = useLoad((signal) => read('webhooks', {}, signal), [])
   if (!data) return <Trouble error={error} />
-  const { report, otherItems } = data
+  const { report, otherItems, examined, isAll } = data
   return (
     <>
       <section class="card" aria-labelledby="others">
@@ -35,6 +35,12 @@ export function Webhooks() {
               ))}
             </ul>
           </>
+        )}
+        {!isAll && (
+          <p class="hint">
+            Of the subscriptions, the first {examined} were examined for other items. <em>Subscriptions</em>{' '}
+            in the chapter Business shows all of them.
+          </p>
         )}
       </section>
       <section class="card" aria-labelledby="events">

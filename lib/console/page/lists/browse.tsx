@@ -27,6 +27,7 @@ export function Browse() {
   const [rows, setRows] = useState<SubscriptionRow[]>([])
   const [pages, setPages] = useState<string[]>([])
   const [after, setAfter] = useState<string | null>(null)
+  const [examined, setExamined] = useState(0)
   const { isBusy, error, run } = useAct()
   const from = pages.at(-1)
 
@@ -36,6 +37,7 @@ export function Browse() {
       if (isOver || !page) return
       setRows(page.subscriptions)
       setAfter(page.after)
+      setExamined(page.examined)
     })
     return () => {
       isOver = true
@@ -63,7 +65,13 @@ export function Browse() {
         </select>
       </div>
       <Trouble error={error} />
-      {rows.length === 0 && !isBusy && <p class="empty">None.</p>}
+      {rows.length === 0 && !isBusy && after === null && <p class="empty">None.</p>}
+      {rows.length < examined && after !== null && (
+        <p class="hint">
+          {rows.length === 0 ? 'None' : rows.length} of these {examined} subscriptions. The next page has
+          others.
+        </p>
+      )}
       <ul class="rows" id="browsed">
         {rows.map(({ subscription_uid, business_uid, purchase_state, gone, reason: why, readAt }) => (
           <li key={subscription_uid}>

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadClaim, Urgency } from '../../../lib/store/port/store.js'
-import { createReadClasses } from '../../../lib/work/reading/read-classes.js'
+import { createReadClasses } from '../../../lib/work/reading/refresher.js'
 import { createReads, readOf } from '../../support/scenes/refresher.js'
 
 const [EVENT, UNREAD, TRACK, VERIFICATION, RECONCILE] = [0, 1, 2, 3, 4] as const
@@ -44,7 +44,7 @@ describe('the classes of reads', () => {
     expect(classes.hasSeat(readOf(UNREAD), others.slice(1), seats)).toBe(true)
     expect(classes.hasSeat(readOf(TRACK), others, seats + 1)).toBe(true)
     // Reads of events take none of that half.
-    expect(classes.chooser([readOf(EVENT)], seats)([UNREAD], [EVENT])).toBe(UNREAD)
+    expect(classes.chooser([readOf(EVENT)], seats).choose([UNREAD], [EVENT])).toBe(UNREAD)
   })
 
   it.each([
@@ -82,7 +82,7 @@ describe('the classes of reads', () => {
 
   it('choose the same when the store tries a claim again', () => {
     const { classes } = scene()
-    const choose = classes.chooser([], 8)
+    const { choose } = classes.chooser([], 8)
     const first = [choose(ALL, []), choose(ALL, [EVENT]), choose(ALL, [EVENT, UNREAD])]
     expect([choose(ALL, []), choose(ALL, [EVENT]), choose(ALL, [EVENT, UNREAD])]).toEqual(first)
     expect(choose([], [])).toBeUndefined()
@@ -126,12 +126,12 @@ describe('the claims of reads', () => {
 
 /** Classes over a store in which every class has due reads. */
 function scene(isWaitingForToken: (businessUid: string) => boolean = () => false) {
-  const classes = createReadClasses({ isWaitingForToken })
+  const classes = createReadClasses(isWaitingForToken)
   return {
     classes,
     /** The classes of the leases of one claim, which fills these seats beside the others. */
     leases(seats: number, due: readonly Urgency[] = ALL, others: readonly ReadClaim[] = []) {
-      const choose = classes.chooser(others, seats)
+      const { choose } = classes.chooser(others, seats)
       const taken: Urgency[] = []
       while (taken.length < seats - others.length) {
         const next = choose(due, taken)

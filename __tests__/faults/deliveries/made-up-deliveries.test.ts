@@ -1,0 +1,89 @@
+import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../../lib/base/clock.js'
+import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
+import { createSqlStore } from '../../../lib/store/sql-store.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { storeOption } from '../../support/engines/store-option.js'
+import { noticeOf } from '../../support/events.js'
+import { createScene, OUR_ITEM } from '../../support/scene.js'
+import { B1 } from '../../support/settings.js'
+import { until } from '../../support/until.js'
+
+describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('A64 cannot delay the change of a customer by made-up installs with a slow handler', async () => {
+    const { marketplace, platform, deliver } = await createScene({ store: await engine.freshAddress() })
+    let installs = 0
+    let known = 0
+    const before: number[] = []
+    marketplace.on('application/installed', async () => {
+      installs++
+      await new Promise((resolve) => setTimeout(resolve, 50))
+    })
+    marketplace.on('purchasable_subscription/update', () => {
+      known = installs
+    })
+    marketplace.onPurchaseChange(({ to }) => {
+      if (to === 'canceled') before.push(installs)
+    })
+    await marketplace.start()
+    const { uid } = await platform.purchase({
+      business_uid: B1,
+      purchasable_uid: OUR_ITEM,
+      payment: 'succeeded',
+    })
+    await until('the purchase was read', async () => (await marketplace.isEntitled(B1)) || undefined)
+    await marketplace.settled()
+    for (let page = 0; page < 6; page++)
+      await deliver(
+        Array.from({ length: 100 }, (_, i) =>
+          sampleDelivery('application/installed', { business_id: `made up ${page * 100 + i}` }),
+        ),
+      )
+    await until('handlers of made-up installs run', async () => installs > 20 || undefined)
+    const begun = installs
+    await platform.cancel(uid)
+    await until('the change was handled', async () => before[0])
+    // Without precedence all 600 begin before it.
+    expect((before[0] as number) - begun).toBeLessThan(150)
+    expect(known - begun).toBeLessThan(150)
+  })
+
+  it('A65 writes one row for all that a delivery contains beside known events', async () => {
+    const { marketplace, deliver } = await createScene({ store: await engine.freshAddress(), worker: false })
+    await marketplace.start()
+    const junk = Array.from({ length: 1_000 }, (_, i) =>
+      i % 2 ? 1 : { entity_name: 'x', event_type: `y${i}` },
+    )
+    const first = await deliver(junk)
+    expect([first.status, new Set(first.body.ids as string[]).size]).toEqual([200, 1])
+    expect((first.body.ids as string[]).length).toBe(1_000)
+    const second = await deliver([noticeOf('s1'), ...junk.slice(2), noticeOf('s2')])
+    expect([second.status, new Set(second.body.ids as string[]).size]).toEqual([200, 3])
+    const entries = await marketplace.journal.list()
+    expect(entries.map(({ kind }) => kind).sort()).toEqual(['event', 'event', 'unrecognised', 'unrecognised'])
+    const payloads = entries.flatMap(({ kind, payload }) => (kind === 'unrecognised' ? [payload] : []))
+    expect(payloads).toEqual([junk.slice(2), junk])
+  })
+})
+
+describe('somebody who has the delivery secret and has filled the database', () => {
+  it('A60 cannot take the app out of rotation by the deliveries that are refused', async () => {
+    const few = { rows: 3, bytes: 10_000 }
+    const most = { event: few, unrecognised: few, subscriptions: 3 }
+    const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
+    const store = storeOption(createSqlStore(engine, systemClock, { most }))
+    const { marketplace, deliver } = await createScene({ store, worker: false })
+    marketplace.on('purchasable_subscription/update', () => {})
+    await marketplace.start()
+    const statuses: number[] = []
+    for (let i = 0; i < 12; i++) statuses.push((await deliver(noticeOf(`made up ${i}`))).status)
+    expect(statuses.filter((status) => status === 503).length).toBeGreaterThan(5)
+    const { status, problems } = await marketplace.health()
+    expect(problems.map(({ code }) => code)).toContain('deliveries_turned_away')
+    expect(problems.map(({ code }) => code)).not.toContain('deliveries_failing')
+    expect(status).toBe('degraded')
+  })
+})

@@ -1,0 +1,186 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, systemClock } from '../../lib/base/clock.js'
+import { createSqliteEngine } from '../../lib/sqlite/engine.js'
+import type { Allowance } from '../../lib/store/allowance.js'
+import type { NewEvent } from '../../lib/store/port/store.js'
+import { createSqlStore } from '../../lib/store/sql-store.js'
+import { claimed, eventOf, fails, shows } from '../support/conformance/lab.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { until } from '../support/until.js'
+
+const ROOMY: Allowance = {
+  event: { rows: 1_000, bytes: 1_000_000 },
+  unrecognised: { rows: 1_000, bytes: 1_000_000 },
+  subscriptions: 1_000,
+}
+const RETENTION = {
+  eventsMs: 7 * 24 * HOUR,
+  changesMs: 7 * 24 * HOUR,
+  actionsMs: 7 * 24 * HOUR,
+  deadMs: 7 * 24 * HOUR,
+}
+
+describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('A60 is refused beyond its allowance, while events of what was read before are stored', async () => {
+    const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
+    await store.accept([eventOf('known')])
+    const claim = await claimed(store)
+    await store.finishRead(claim, shows(claim, 'purchased'))
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    for (let i = 0; i < 5; i++) {
+      // So that what is stored is measured again.
+      jump(HOUR)
+      await store.accept([eventOf(`made up ${i}`)])
+    }
+    jump(HOUR)
+    await expect(store.accept([eventOf('made up 5')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await expect(store.accept([eventOf('made up 0')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    for (let i = 0; i < 20; i++) await store.accept([eventOf('known')])
+    expect(await store.listEntries({ limit: 100 })).toHaveLength(26)
+    expect(await store.turnedAway()).toEqual({ refused: 2, counted: [] })
+    jump(2 * HOUR)
+    expect(await store.turnedAway()).toBeNull()
+  })
+
+  it('A61 gets room again from entries that are finished, and never from one that waits', async () => {
+    const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
+    // Nobody has a handler, so they are finished.
+    for (let i = 0; i < 12; i++) {
+      jump(HOUR)
+      await store.accept([eventOf(`made up ${i}`, { id: `made up ${i}` })])
+    }
+    const kept = (await store.listEntries({ limit: 100 })).map(({ id }) => id)
+    expect(kept).toContain('made up 11')
+    expect(kept.length).toBeLessThanOrEqual(5)
+    await store.handleTopics({ topics: ['event:*'], rescueMs: HOUR, retireMs: HOUR })
+    jump(HOUR)
+    await expect(fill(store, 6)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    expect((await store.counts()).pending).toBe(5)
+  })
+
+  it('A60 A61 is never more than its allowance, however many arrive at once', async () => {
+    const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
+    for (let flood = 0; flood < 3; flood++) {
+      jump(HOUR)
+      const sent = Array.from({ length: 30 }, (_, i) => store.accept([eventOf(`made up ${flood} ${i}`)]))
+      const taken = (await Promise.allSettled(sent)).filter(({ status }) => status === 'fulfilled')
+      expect(taken.length).toBeGreaterThan(0)
+      expect((await store.listEntries({ limit: 100 })).length).toBeLessThanOrEqual(5)
+    }
+  })
+
+  it('A62 that the platform has denied makes room for further subscriptions, and what waits for its first answer never does', async () => {
+    const { store, jump, uids } = await opened({ subscriptions: 4 })
+    for (let i = 0; i < 4; i++) {
+      jump(HOUR)
+      await store.accept([eventOf(`s${i}`)])
+    }
+    const claims = await store.claimReads({ limit: 4, leaseMs: HOUR, except: [], urgencies: [1] })
+    for (const claim of claims)
+      await store.finishRead(claim, {
+        ...fails(claim.id === 's3' ? 'platform_unreachable' : 'platform_record_missing', 24 * HOUR),
+        verifying: claim.id === 's2',
+      })
+    jump(HOUR)
+    await store.accept([eventOf('s4')])
+    await store.accept([eventOf('s5')])
+    await expect(store.accept([eventOf('s6')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    while ((await store.prune(RETENTION)).rows > 0);
+    expect(await uids()).toEqual(['s2', 's3', 's4', 's5'])
+  })
+
+  it('A63 and is not recognised is only counted beyond its allowance, by name', async () => {
+    const { store } = await opened({ unrecognised: { rows: 2, bytes: 1_000_000 } })
+    const ids = await Promise.all([1, 2].map((i) => store.accept([unrecognised(`u${i}`)])))
+    expect(ids).toEqual([[], []])
+    expect(await store.accept([unrecognised('u3'), eventOf('s1', { id: 'event' })])).toEqual(['u3'])
+    expect(await store.accept([unrecognised('u4', '[1]')])).toEqual(['u4'])
+    const stored = (await store.listEntries({ limit: 100 })).map(({ id }) => id)
+    expect(stored.sort()).toEqual(['event', 'u1', 'u2'])
+    expect(await store.turnedAway()).toEqual({
+      refused: 0,
+      counted: [
+        ['app moved', 1],
+        ['without names', 1],
+      ],
+    })
+  })
+
+  it('A63 whatever the bytes, and again after a restart', async () => {
+    const { store, address } = await opened({ unrecognised: { rows: 1_000, bytes: 3_000 } })
+    let count = 4
+    const large = JSON.stringify('x'.repeat(1_400))
+    await store.accept([unrecognised('u1', large)])
+    await store.accept([unrecognised('u2', large)])
+    expect(await store.accept([unrecognised('u3', large)])).toEqual(['u3'])
+    await store.close()
+    const again = await opened({ unrecognised: { rows: 1_000, bytes: 3_000 } }, address)
+    await again.store.accept([unrecognised('u4', large)])
+    await until('what is stored was measured', async () => {
+      const [id] = await again.store.accept([unrecognised(`u${++count}`, large)])
+      return id
+    })
+    expect((await again.store.listEntries({ limit: 100 })).length).toBeLessThan(2 + 20)
+  })
+
+  async function opened(most: Partial<Allowance>, at?: string) {
+    const address = at ?? (await engine.freshAddress())
+    const { clock, jump } = jumpingClock()
+    const { store, sql } = await openStoreWithSql(address, { clock, most: { ...ROOMY, ...most } })
+    const uids = async () =>
+      (await store.listSubscriptions({ limit: 100 })).map(({ subscriptionUid }) => subscriptionUid)
+    return { store, sql, jump, address, uids }
+  }
+})
+
+describe('a flood beyond the allowance', () => {
+  it('A60 costs the database a few statements, however many deliveries are refused', async () => {
+    const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
+    let calls = 0
+    const counted: typeof engine = {
+      ...engine,
+      read(work) {
+        calls++
+        return engine.read(work)
+      },
+      write(work) {
+        calls++
+        return engine.write(work)
+      },
+    }
+    const most = { ...ROOMY, event: { rows: 5, bytes: 1_000_000 } }
+    const store = createSqlStore(counted, systemClock, { most })
+    await store.open()
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    await fill(store, 5)
+    await expect(fill(store, 1)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    calls = 0
+    const sent = Array.from({ length: 200 }, (_, i) => store.accept([eventOf(`made up ${i}`)]))
+    const refused = (await Promise.allSettled(sent)).filter(({ status }) => status === 'rejected')
+    expect(refused).toHaveLength(200)
+    expect(calls).toBeLessThan(20)
+    await store.close()
+  })
+})
+
+async function fill(store: { accept(events: NewEvent[]): Promise<unknown> }, count: number) {
+  for (let i = 0; i < count; i++) await store.accept([eventOf(`waiting ${i}`)])
+}
+
+function unrecognised(id: string, payload = '{"entity_name":"app","event_type":"moved"}'): NewEvent {
+  return {
+    id,
+    kind: 'unrecognised',
+    name: '',
+    key: id,
+    businessUid: null,
+    subscriptionUid: null,
+    payload,
+    issues: ['unknown'],
+    refresh: null,
+  }
+}

@@ -1,0 +1,64 @@
+import { createHash } from 'node:crypto'
+import type { JournalTable } from '../sql/schema.js'
+
+/**
+ * Stands for a business in the audit: in the actions of people that stay after an erasure, and in the lines of the logger.
+ * It is `sha256:` and the SHA-256 of the uid as hexadecimal digits, so whoever knows the uid can find the audit, also years
+ * later and in another copy of the database.
+ *
+ * @example auditUid('business-1') // sha256:2ddc49f6…
+ */
+export function auditUid(businessUid: string): string {
+  return `sha256:${createHash('sha256').update(businessUid).digest('hex')}`
+}
+
+/**
+ * Returns a function that removes identifiers from a text: the business gets its `auditUid`, a subscription `[erased]`. It
+ * finds them as whole words, in upper or lower case, so `1` leaves `ticket 812` as it is.
+ */
+export function createUidRemoval(businessUid: string, subscriptionUids: readonly string[] = []) {
+  const uids = [businessUid, ...subscriptionUids].map((uid) => uid.toLowerCase())
+
+  return function withoutUids(text: string): string {
+    const folded = text.toLowerCase()
+    const named = uids.filter((uid) => folded.includes(uid))
+    if (named.length === 0) return text
+    // The longest first, because one uid may be a part of another.
+    const words = named.sort((a, b) => b.length - a.length).map((uid) => uid.replace(SYNTAX, '\\$&'))
+    return text.replace(new RegExp(`${EDGE}(?:${words.join('|')})${EDGE}`, 'giu'), (found) =>
+      found.toLowerCase() === uids[0] ? auditUid(businessUid) : '[erased]',
+    )
+  }
+}
+
+/** A place that is not inside of a word. */
+const EDGE = '(?:(?<![a-z\\d])|(?![a-z\\d]))'
+const SYNTAX = /[\\^$.*+?()[\]{}|/]/g
+
+/** What an erasure changes in an action. */
+export type AuditRow = Pick<JournalTable, 'id' | 'name' | 'business_uid' | 'subscription_uid' | 'payload'>
+
+/** Returns a function that makes of an action what stays of it; the same object if nothing in it names the business. */
+export function createAnonymiser(businessUid: string, subscriptionUids: readonly string[] = []) {
+  const withoutUids = createUidRemoval(businessUid, subscriptionUids)
+  const subscriptions = new Set(subscriptionUids)
+
+  return function anonymised<Row extends AuditRow>(row: Row): Row {
+    const { business_uid, subscription_uid } = row
+    const isOfBusiness = business_uid === businessUid
+    const namesSubscription =
+      subscription_uid !== null && (isOfBusiness || subscriptions.has(subscription_uid))
+    const name = row.name === 'erase' ? row.name : withoutUids(row.name)
+    const payload = JSON.stringify(JSON.parse(row.payload), (_key, value) =>
+      typeof value === 'string' ? withoutUids(value) : value,
+    )
+    if (!isOfBusiness && !namesSubscription && name === row.name && payload === row.payload) return row
+    return {
+      ...row,
+      name,
+      business_uid: isOfBusiness ? auditUid(businessUid) : business_uid,
+      subscription_uid: namesSubscription ? null : subscription_uid,
+      payload,
+    }
+  }
+}
