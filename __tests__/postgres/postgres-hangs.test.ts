@@ -68,6 +68,12 @@ describe('C275 commits that hang', () => {
       const most = watched(address)
       await awaitStandby('a standby that does not exist')
       onCleanUp(() => awaitStandby(''))
+      // The server reads its settings again some time after the signal.
+      let first = 0
+      await until('a commit hangs', () => {
+        store.recordAction(actionOf(`first-${first++}`)).catch(() => {})
+        return hanging(address).then((count) => count > 0)
+      })
       const codes = new Set<unknown>()
       for (let round = 0; round < 4; round++) {
         const calls = Array.from({ length: 4 }, (_, i) => store.recordAction(actionOf(`${round}-${i}`)))
