@@ -93,6 +93,20 @@ export const AIMS = [
       },
     ),
   ),
+  aim(
+    'snapshot: receiving beside a transaction that is open, beside none',
+    at('snapshot', 'open', 'perSecond'),
+    { over: 'quiet', atLeast: 1 / 1.2 },
+  ),
+  ...[
+    ['readsMs', 'claims of reads'],
+    ['lanesMs', 'claims of entries'],
+  ].map(([column, what]) =>
+    aim(`snapshot: ${what} beside a transaction that is open, beside none`, at('snapshot', 'open', column), {
+      over: 'quiet',
+      atMost: 1.5,
+    }),
+  ),
   ...both((engine, name) =>
     Object.entries({
       flood: '',

@@ -17,6 +17,7 @@ const PARTS = {
   durable: { minutes: [0.3, 7] },
   sizes: { minutes: [0.5, 25] },
   backlog: { minutes: [0.3, 10] },
+  snapshot: { minutes: [0.7, 35] },
   draining: { minutes: [0.2, 3] },
   flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },
@@ -177,7 +178,7 @@ async function main() {
       }
       minutesLeft.delete(part)
     }
-    if (parts.some((part) => ['durable', 'sizes', 'backlog', 'draining', 'flood'].includes(part)))
+    if (parts.some((part) => ['durable', 'sizes', 'backlog', 'snapshot', 'draining', 'flood'].includes(part)))
       results.databases = [
         (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,

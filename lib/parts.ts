@@ -171,6 +171,7 @@ export function createParts<Custom extends EventDefinitions>(
     store: {
       counts: () => store.counts(freshness.maxStaleMs),
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
+      cleanUp: () => store.cleanUp(),
       turnedAway: () => store.turnedAway(),
       async problem() {
         const problem = await store.problem(internals.acceptTimeoutMs)

@@ -276,7 +276,7 @@ function listenerOn({ max = 5 } = {}) {
   const warnings: string[] = []
   const server = createListeningServer()
   const listener = createNotifications({
-    connections: { max, acquire: server.acquire, close: async () => {} },
+    connections: { max, acquire: server.acquire, works: async () => {}, close: async () => {} },
     channel: CHANNEL,
     clock: clock.forProcess(),
     warn: (code) => void warnings.push(code),

@@ -1,8 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
+import pg from 'pg'
 import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { connectedTo, engine, sqlAt } from '../support/engines/one-postgres.js'
 import { openedStore } from '../support/engines/open-store.js'
+import { startProxy } from '../support/engines/tcp-proxy.js'
 import { eventOf, notice } from '../support/events.js'
 import { createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
@@ -35,11 +37,7 @@ describe('a database that stops answering', () => {
     const { platform, deliver } = await createScene({
       store: postgresStore({ connectionString: address, maxConnections: 4 }),
     })
-    let most = 0
-    let isOver = false
-    const watching = (async () => {
-      while (!isOver) most = Math.max(most, (await backends(address)).length)
-    })()
+    const watch = watched(address)
     const replies = await Promise.all(
       Array.from({ length: 80 }, (_, i) => {
         const business_uid = `b${i}`
@@ -48,12 +46,83 @@ describe('a database that stops answering', () => {
       }),
     )
     await platform.settled()
-    isOver = true
-    await watching
+    const most = await watch()
     expect(new Set(replies.map(({ status }) => status))).toEqual(new Set([200]))
     expect(most).toBeGreaterThan(1)
     expect(most).toBeLessThanOrEqual(4)
   })
+})
+
+describe('C275 commits that hang', () => {
+  it.each(['a pool of ours', 'a pool of the app'])(
+    'keep the places of their connections, so that the server never has more than the maximum: %s',
+    async (whose) => {
+      const address = await engine.freshAddress()
+      const options = { connectionString: address, application_name: 'marketplace-webhooks', max: 4 }
+      const pool = new pg.Pool({ ...options, ...{ pipeline: true } })
+      onCleanUp(() => pool.end())
+      const store = await openedStore(
+        postgresStore(whose === 'a pool of ours' ? { connectionString: address, maxConnections: 4 } : pool),
+      )
+      await store.accept([eventOf('s0')])
+      const most = watched(address)
+      await awaitStandby('a standby that does not exist')
+      onCleanUp(() => awaitStandby(''))
+      // The server reads its settings again some time after the signal.
+      let first = 0
+      await until('a commit hangs', () => {
+        store.recordAction(actionOf(`first-${first++}`)).catch(() => {})
+        return hanging(address).then((count) => count > 0)
+      })
+      const codes = new Set<unknown>()
+      for (let round = 0; round < 4; round++) {
+        const calls = Array.from({ length: 4 }, (_, i) => store.recordAction(actionOf(`${round}-${i}`)))
+        for (const ended of await Promise.allSettled(calls))
+          codes.add(ended.status === 'rejected' && (ended.reason as { code?: string }).code)
+      }
+      expect(codes).toEqual(new Set(['store_unavailable']))
+      await until('commits hang', async () => (await hanging(address)) > 0)
+      await awaitStandby('')
+      await until('writes succeed again', () =>
+        store
+          .accept([eventOf('s1')])
+          .then(() => true)
+          .catch(() => false),
+      )
+      await Promise.all(Array.from({ length: 8 }, () => store.counts()))
+      expect(await most()).toBeLessThanOrEqual(4)
+    },
+    90_000,
+  )
+
+  it('give their places up if only their answers were lost: the server ends the processes', async () => {
+    const address = await engine.freshAddress()
+    const proxy = await startProxy({ to: engine.server().port })
+    const store = await openedStore(
+      postgresStore({ connectionString: proxy.through(address), maxConnections: 2 }),
+    )
+    await store.accept([eventOf('s0')])
+    await proxy.quiet(300)
+    const lost = proxy.silenceAfter(/commit/)
+    const written = store.accept([eventOf('s1')]).catch((error) => error.code)
+    await lost
+    const before = await backends(address)
+    expect(await written).toBe('store_unavailable')
+    // The only other connection listens. It asks the server, which ends the process, so that its place is free.
+    await until(
+      'another write succeeds',
+      () =>
+        store
+          .accept([eventOf('s2')])
+          .then(() => true)
+          .catch(() => false),
+      15_000,
+    )
+    const now = await backends(address)
+    expect(now.length).toBeLessThanOrEqual(2)
+    expect(now).not.toEqual(expect.arrayContaining(before))
+    expect(await store.listEntries({})).toHaveLength(3)
+  }, 40_000)
 })
 
 describe('two transactions in a deadlock', () => {
@@ -85,6 +154,34 @@ describe('two transactions in a deadlock', () => {
     expect(rows.map(({ generation }) => Number(generation))).toEqual([2, 2])
   })
 })
+
+/** Until it is '', every commit waits for this standby. */
+async function awaitStandby(name: string) {
+  await engine.server().sql(`alter system set synchronous_standby_names = '${name && `"${name}"`}'`)
+  await engine.server().sql('select pg_reload_conf()')
+}
+
+/** How many commits wait for a standby. */
+async function hanging(address: string): Promise<number> {
+  const rows = await sqlAt(address, `select 1 from pg_stat_activity where wait_event = 'SyncRep'`)
+  return rows.length
+}
+
+const actionOf = (id: string) => ({ id, name: 'replay', businessUid: null, payload: '{}' })
+
+/** Counts the server's processes from now on. Returns a function that ends this, and resolves with the highest count. */
+function watched(address: string): () => Promise<number> {
+  let most = 0
+  let isOver = false
+  const watching = (async () => {
+    while (!isOver) most = Math.max(most, (await backends(address)).length)
+  })()
+  return async () => {
+    isOver = true
+    await watching
+    return most
+  }
+}
 
 /** The server's processes that serve this package. */
 async function backends(address: string, condition = 'true'): Promise<number[]> {

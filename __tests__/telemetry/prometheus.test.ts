@@ -108,7 +108,7 @@ describe('docs/prometheus.md', () => {
     await fetch(`${url}/paid`)
     const series = [...(await scrape()).keys()].map((each) => each.replace(/\{.*/, ''))
     const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
-    expect(new Set(named).size).toBe(9)
+    expect(new Set(named).size).toBe(11)
     expect(
       [...new Set(named)].filter(
         (name) => !series.some((each) => each === name || each.startsWith(`${name}_`)),

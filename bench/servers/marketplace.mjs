@@ -1,19 +1,21 @@
 import { systemClock } from '../../dist/esm/base/clock.js'
 import { createMarketplace } from '../../dist/esm/index.js'
 import { CREATE_STORE, storeFor } from '../../dist/esm/store-option.js'
+import { medianOf } from '../harness/statistics.mjs'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { lookMs } from './look.mjs'
 import { answer, mountedAtX, serve, settings } from './serve.mjs'
 
 /**
  * This package as the README shows it. Settings: `store`, `platformUrl`, `front` (`express`, `plain`, `watched`, or
- * `none`), `handlers`, `options` for `createMarketplace`, `internals`. Handlers are `none` (only for changes), `at-once`,
+ * `none`), `handlers`, `options` for `createMarketplace`, `internals`, `timesClaims`. Handlers are `none` (only for changes), `at-once`,
  * `failing-and-hung` (handlers of updates return at once, of installs fail, of uninstalls never return), `hung` or
  * `draining` (of uninstalls).
  */
 const { platformUrl, front = 'express', handlers = 'none', options = {}, internals = {} } = settings
 const beganAt = performance.now()
 const store = storeFor(settings.store, systemClock)
+const claims = settings.timesClaims ? timeOf(store, ['claimReads', 'claimLanes']) : undefined
 const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench', purchasableUid: PURCHASABLE_UID, codeName: 'bench' },
   platform: { baseUrl: platformUrl, authUrl: platformUrl },
@@ -70,6 +72,8 @@ const answers = {
       )
     }
   },
+  /** The median of the milliseconds of the claims since the last question, by kind. */
+  claimTimes: () => claims(),
   look: (count) => lookMs(store, Object.keys(HANDLERS[handlers]), count),
   /** The number of entries handled so far, and the seconds from the first to the last. */
   drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
@@ -103,6 +107,24 @@ async function listener() {
     return (marketplace.listener ?? marketplace.handler)?.({ path: '/x' }) ?? mountedAtX(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
+}
+
+/** Measures calls of the store. Returns a function that returns the medians since its last call. */
+function timeOf(of, names) {
+  const times = {}
+  for (const name of names) {
+    const call = of[name]
+    times[name] = []
+    of[name] = async (...args) => {
+      const calledAt = performance.now()
+      try {
+        return await call(...args)
+      } finally {
+        times[name].push(performance.now() - calledAt)
+      }
+    }
+  }
+  return () => Object.fromEntries(names.map((name) => [name, medianOf(times[name].splice(0))]))
 }
 
 /** Adds `GET /watch?business_uid=…&entitled=…`, which replies as soon as this instance gives that answer. */

@@ -35,6 +35,12 @@ export const PROBLEMS = {
       'A write failed, has not finished or takes too long: a full or slow disk, a missing privilege, a lock of another program.',
     next: 'Correct the cause that the message names. Until then deliveries get 503. The package tries to write by itself, and the problem ends when that was quick.',
   },
+  transaction_open: {
+    status: 'degraded',
+    means:
+      'A transaction of this database has been open for over five minutes, so PostgreSQL keeps every row that was changed or deleted since. The tables grow, and all work on them becomes slower.',
+    next: 'Let that application end its transaction, or end it with pg_terminate_backend and the process that the message names (a prepared one with rollback prepared, a slot that nobody uses with pg_drop_replication_slot). Run long reports and pg_dump on a standby, without hot_standby_feedback.',
+  },
   worker_stuck: {
     status: 'failing',
     means: 'The process was frozen, or its loops are stuck.',

@@ -1,6 +1,7 @@
 import { type Clock, SECOND } from '../base/clock.js'
 import { withDeadline } from '../base/waiting.js'
 import { endsConnection, hasLostStatement } from './errors.js'
+import type { Unanswered } from './unanswered.js'
 
 /** A connection of a pool of `pg`, by shape. */
 export interface PostgresClient {
@@ -14,6 +15,8 @@ export interface PostgresClient {
   }): Promise<unknown>
   /** Whether statements are sent before the answers of those before them: option `pipeline` of `pg` 8.23 or newer. */
   pipeline?: boolean
+  /** The process of the server that serves the connection. */
+  processID?: number | null
   /** Returns the connection to its pool; with an error or true it is destroyed. */
   release(destroy?: Error | boolean): void
   /** Reports `notification` and `error`. */
@@ -29,7 +32,7 @@ export interface Statement {
   name?: string | undefined
 }
 
-/** A borrowed connection. Every query ends in bounded time. After one that did not answer, the connection is destroyed. */
+/** A borrowed connection. Every query ends in bounded time. One that did not answer is not used again until it has. */
 export interface PostgresConnection {
   /** Whether statements may be sent before the answers of those before them. */
   isPipelined: boolean
@@ -39,29 +42,41 @@ export interface PostgresConnection {
   queryAll(statements: readonly Statement[]): Promise<void>
   onNotification(listener: (message: { channel: string; payload?: string }) => void): void
   onLost(listener: () => void): void
-  /** Returns it to its pool; with `destroy` it is closed instead. */
+  /** Returns it to its pool, if it did not answer once it has; with `destroy` it is closed instead, at once. */
   release(destroy?: boolean): void
 }
 
 /** The longest statement. The database gives up before this process does, so that it does no useless work. */
 export const STATEMENT_MS = 5 * SECOND
 const REPLY_MS = STATEMENT_MS + SECOND
+/** How long a connection may take to answer that is asked only whether it does. */
+const PING_MS = SECOND
 
 /** A borrowed connection, as its pool sees it. */
 export interface Loan extends PostgresConnection {
-  /** Whether the connection has been idle since before another one failed to answer or had lost its statements: it may do the same. */
-  isDoubtful: boolean
+  /**
+   * Whether the connection can be used. One that has been idle since before another one failed may do the same: it is asked
+   * if that one did not answer, and not used if that one had lost its statements.
+   */
+  isUsable(): Promise<boolean>
 }
 
-/** Returns a function that wraps a connection, which a pool has lent, for as long as it is borrowed. */
-export function createLoans(clock: Clock) {
+/**
+ * Returns a function that wraps a connection, which a pool has lent, for as long as it is borrowed. `hold` takes over those
+ * that did not answer.
+ */
+export function createLoans(clock: Clock, { hold }: { hold(connection: Unanswered): void }) {
   const answeredAt = new WeakMap<PostgresClient, number>()
-  /** When a connection last did not answer in time, or had lost its statements. */
-  let failedAt = 0
+  /** When a connection last did not answer in time. */
+  let silentAt = 0
+  /** When a connection last had lost its statements. */
+  let lostAt = 0
 
   return function lend(client: PostgresClient): Loan {
     const listeners: [event: string, listener: (message: unknown) => void][] = []
     let broken: Error | undefined
+    /** What was sent, and was not answered in time. */
+    let unanswered: Promise<unknown> | undefined
     function listen(event: string, listener: (message: unknown) => void) {
       listeners.push([event, listener])
       client.on(event, listener)
@@ -81,18 +96,20 @@ export function createLoans(clock: Clock) {
       })
 
     /** What `work` sends and receives, in bounded time. */
-    async function answered<T>(work: () => Promise<T>): Promise<T> {
-      // A connection that did not answer once is not used again, not even for the rollback.
+    async function answered<T>(work: () => Promise<T>, ms = REPLY_MS): Promise<T> {
+      // A connection that did not answer is not used any more, not even for the rollback.
       if (broken) throw broken
       try {
-        const result = await withDeadline(work(), REPLY_MS, clock, () => {
-          failedAt = clock.monotonic()
-          return noAnswer(REPLY_MS)
+        const sent = work()
+        const result = await withDeadline(sent, ms, clock, () => {
+          silentAt = clock.monotonic()
+          unanswered = sent
+          return noAnswer(ms)
         })
         answeredAt.set(client, clock.monotonic())
         return result
       } catch (error) {
-        if (hasLostStatement(error)) failedAt = clock.monotonic()
+        if (hasLostStatement(error)) lostAt = clock.monotonic()
         if (hasLostStatement(error) || !isAnswer(error)) broken = asError(error)
         throw error
       }
@@ -105,9 +122,35 @@ export function createLoans(clock: Clock) {
       return (last as { rows?: unknown[] }).rows ?? []
     }
 
+    function giveBack(destroy: Error | boolean) {
+      try {
+        for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
+        client.release(destroy)
+      } catch {
+        // The pool has removed the connection by itself.
+      }
+    }
+
+    /** Waits for the answer, and leaves the transaction. Rejects when the connection has ended. */
+    async function settled(answer: Promise<unknown>) {
+      await answer.catch((error) => {
+        if (!isAnswer(error)) throw error
+      })
+      await send({ text: 'rollback' })
+      answeredAt.set(client, clock.monotonic())
+    }
+
     return {
       isPipelined,
-      isDoubtful: (answeredAt.get(client) ?? Number.POSITIVE_INFINITY) <= failedAt,
+      async isUsable() {
+        const usedAt = answeredAt.get(client) ?? Number.POSITIVE_INFINITY
+        if (usedAt <= lostAt) return false
+        if (usedAt > silentAt) return true
+        return answered(() => send({ text: 'select 1' }), PING_MS).then(
+          () => true,
+          () => false,
+        )
+      },
       query,
       async queryAll(statements) {
         if (!isPipelined) {
@@ -126,12 +169,12 @@ export function createLoans(clock: Clock) {
         listen('end', listener)
       },
       release(destroy = false) {
-        try {
-          for (const [event, listener] of listeners.splice(0)) client.off(event, listener)
-          client.release(broken ?? destroy)
-        } catch {
-          // The pool has removed the connection by itself.
-        }
+        if (destroy || !unanswered) return giveBack(broken ?? destroy)
+        hold({
+          pid: client.processID ?? undefined,
+          answered: settled(unanswered),
+          release: (isDestroyed) => giveBack(isDestroyed && (broken ?? true)),
+        })
       },
     }
   }

@@ -5,6 +5,7 @@ import { sleep } from '../base/waiting.js'
 import type { Warn } from '../base/warnings.js'
 import type { Engine } from '../store/sql/engine.js'
 import { sql } from '../store/sql/sql.js'
+import { createCleanUp } from './clean-up.js'
 import { postgresDialect } from './dialect.js'
 import { hasLostStatement, isDataError, isTransient, postgresCode } from './errors.js'
 import { createNotifications } from './notifications.js'
@@ -46,8 +47,8 @@ export function createPostgresEngine(options: {
         return await transaction()
       } catch (error) {
         // Every transaction may run again, also if it was committed and only the answer was lost. An event is stored once
-        // by its id. A refresh request then counts twice, which costs verifications. A finish names its lease, so the second
-        // one changes nothing and says that the lease is lost. The lease of a claim that is lost in this way runs out.
+        // by its id. A refresh request then counts twice, which costs verifications. A finish names its lease, which the rows
+        // remember, so the second one changes nothing and has the same result. What a claim leased is returned.
         if (hasOpened && postgresCode(error) === '42501') throw withoutRights(schema, role, error)
         if (failures === TRIES - 1 && hasLostStatement(error)) throw withoutStatements(error)
         if (failures === TRIES - 1 || !isTransient(error)) throw error
@@ -102,6 +103,7 @@ export function createPostgresEngine(options: {
       hasOpened = true
     },
 
+    cleanUp: createCleanUp({ schema, clock }),
     mark: () => 0,
     async durable() {},
     announce: listener.announce,

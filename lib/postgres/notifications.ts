@@ -82,6 +82,7 @@ export function createNotifications(options: {
       try {
         const rows = await connection.query(heartbeat)
         if (rows.length === 0) throw new Error('the connection does not listen any more')
+        await connections.works(connection)
         if (connection === listening) beat(connection)
       } catch {
         reconnect(connection)

@@ -10,6 +10,7 @@ import {
   type PostgresConnection,
 } from './connection.js'
 import { catchParserErrors, type PgReader } from './errors.js'
+import { createUnanswered } from './unanswered.js'
 
 /**
  * A pool of `pg` (node-postgres 8.16 or newer), by shape, so that its types are not a dependency. With `pipeline: true`
@@ -32,6 +33,8 @@ export interface PostgresConnections {
   /** The most connections at once, as far as that is known. */
   max: number
   acquire(): Promise<PostgresConnection>
+  /** Tells of a connection that works. Over it the server is asked about those that did not answer. */
+  works(connection: PostgresConnection): Promise<void>
   /** Closes all connections. The next `acquire` opens the pool again. */
   close(): Promise<void>
 }
@@ -43,7 +46,8 @@ export function createConnections(
   max: number,
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
-  const lend = createLoans(clock)
+  const unanswered = createUnanswered(clock)
+  const lend = createLoans(clock, unanswered)
   /** Rejects the callers that wait for a connection, which a closed pool never does. */
   const waiting = createLine<() => void>()
 
@@ -51,6 +55,7 @@ export function createConnections(
   const ignore = () => {}
 
   async function openPool(): Promise<PostgresPool> {
+    unanswered.open()
     const pool = typeof from === 'string' ? await createPool(from, max) : from
     pool.on('error', ignore)
     return pool
@@ -76,7 +81,7 @@ export function createConnections(
         // error without a listener ends the process. A throw must not reach the driver of the app's own pool.
         try {
           if (client && !hasLeft) resolve(lend(client))
-          else if (client) client.release(true)
+          else if (client) client.release()
           else reject(error)
         } catch (odd) {
           reject(odd)
@@ -86,8 +91,8 @@ export function createConnections(
     try {
       return await withDeadline(connecting, CONNECT_MS, clock, () => noAnswer(CONNECT_MS))
     } catch (error) {
-      // A connection that arrives at this moment is destroyed.
-      connecting.then((loan) => loan.release(true)).catch(() => {})
+      // A connection that arrives at this moment is for another caller.
+      connecting.then((loan) => loan.release()).catch(() => {})
       throw error
     } finally {
       hasLeft = true
@@ -95,22 +100,30 @@ export function createConnections(
     }
   }
 
+  /** A failure is the connection's, so its next query shows it. */
+  const works = (connection: PostgresConnection) => unanswered.ask(connection).catch(() => {})
+
   return {
     max: (typeof from === 'string' ? undefined : from.options?.max) ?? max,
 
     async acquire() {
       for (;;) {
         const loan = await connect()
-        if (!loan.isDoubtful) return loan
+        if (await loan.isUsable()) {
+          await works(loan)
+          return loan
+        }
         loan.release(true)
       }
     },
+    works,
 
     async close() {
       const closing = opening
       opening = undefined
       const opened = await closing?.catch(() => undefined)
       for (const giveUp of waiting.values()) giveUp()
+      unanswered.close()
       if (isOwn(opened)) await opened.end()
       else opened?.off('error', ignore)
     },

@@ -67,6 +67,7 @@ export function createObservation(
         }
       }),
 
+    cleanUp: () => read(async (db) => (await engine.cleanUp?.(db)) ?? null),
     schemaVersion: () => read(schemaVersion),
   }
 

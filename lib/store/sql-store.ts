@@ -11,9 +11,11 @@ import { createJournal } from './journal/journal.js'
 import { createEntryList } from './journal/listing.js'
 import { createJournalPruning } from './journal/prune.js'
 import { createTimeline } from './journal/timeline.js'
+import { createToldDead } from './journal/told-dead.js'
 import { createLaneClaims } from './lanes/claims.js'
 import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
+import { createGivenClaims } from './leases/given-claims.js'
 import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
 import { asStoreError, createLifeCycle, createStoreTransactions } from './life-cycle.js'
@@ -59,6 +61,7 @@ export function createSqlStore(
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
   const pruneJournal = createJournalPruning(engine, lanes)
+  const prune = createToldDead(engine)
   const pruneSubscriptions = createSubscriptionPruning(engine)
   const suspects = createSuspects(engine)
   const entryCounts = createEntryCounts(engine)
@@ -86,6 +89,7 @@ export function createSqlStore(
   const { inside, read, write, onDisk } = transactions
 
   const readClaims = createReadClaims(engine, subscriptions)
+  const givenReads = createGivenClaims(engine, 'read')
   const readFirst = createReadFirst(engine)
   const others = createOtherBusinesses(engine)
   const finishRead = createReadFinishes({
@@ -133,11 +137,15 @@ export function createSqlStore(
 
     claimReads: (options) => readClaims.claim(transactions, options),
     claimSuspectRead: ({ leaseMs }) =>
-      write(async (trx) => {
-        await suspects.putOffReads(trx)
-        const begun = await suspects.begin(trx, 'read', leaseMs)
-        return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
-      }),
+      givenReads(
+        write,
+        async (trx) => {
+          await suspects.putOffReads(trx)
+          const begun = await suspects.begin(trx, 'read', leaseMs)
+          return begun && { ...(await subscriptions.leased(trx, begun)), lapses: begun.lapses }
+        },
+        (claim) => (claim ? [claim] : []),
+      ),
     readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'read', claim, leaseMs)),
     finishRead: (claim, finish) => whileOpen(() => finishRead(claim, finish)),
@@ -154,6 +162,7 @@ export function createSqlStore(
     finishLanes: (finishes) => write((trx) => finishLanes(trx, finishes)),
     async handleTopics(options) {
       const moved = await whileOpen(() => topics.handle(options, inside, isClosed))
+      laneClaims.headsMoved()
       if (moved) announce({ kind: 'journal' })
     },
     dueSuspect: (options) => read((db) => suspects.due(db, options)),
@@ -177,7 +186,7 @@ export function createSqlStore(
     },
 
     prune: (retention) =>
-      write(async (trx) => {
+      prune(write, async (trx) => {
         const subscriptions = await pruneSubscriptions(trx, retention)
         const { rows, dead } = await pruneJournal(trx, retention)
         return { rows: rows + subscriptions, dead }

@@ -131,6 +131,20 @@ export const INSTRUMENTS = {
     attributes: 'none',
     description: '1 while this process pauses all reads (rate limit, refused credentials), else 0.',
   },
+  'database.dead_rows': {
+    kind: 'gauge',
+    unit: '{row}',
+    attributes: 'none',
+    description:
+      'Changed and deleted rows that PostgreSQL has not removed yet, as it estimates them; 0 on SQLite.',
+  },
+  'database.oldest_transaction_age': {
+    kind: 'gauge',
+    unit: 's',
+    attributes: 'none',
+    description:
+      'How long the transaction has been open for which PostgreSQL keeps most of them; 0 when there is none, and on SQLite.',
+  },
   'schema.version': {
     kind: 'gauge',
     unit: '{version}',

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, createServer, type Socket } from 'node:net'
 import { onCleanUp } from '../clean-up.js'
+import { until } from '../until.js'
 
 export type Direction = 'to server' | 'to client'
 
@@ -27,8 +28,12 @@ export interface TcpProxy {
    * of passing the reply on.
    */
   cutAfter(match: RegExp): Promise<void>
+  /** The same, but the connection stays open, and nothing is passed on any more. */
+  silenceAfter(match: RegExp): Promise<void>
   /** Strikes once: resets the connection instead of passing the matching bytes to the server. */
   cutBefore(match: RegExp): Promise<void>
+  /** Resolves when nothing was passed on for so long, in either direction. */
+  quiet(ms: number): Promise<void>
   /** Calls the listener with every write before it is passed on. Returns a function that removes the listener. */
   onData(direction: Direction, listener: (bytes: Buffer) => void): () => void
 }
@@ -44,7 +49,7 @@ interface Link {
 
 interface Strike {
   match: RegExp
-  when: 'before' | 'after'
+  when: 'before' | 'after' | 'silence'
   struck: () => void
 }
 
@@ -61,6 +66,7 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
   const strikes = new Set<Strike>()
   const listeners = { 'to server': new Set<Listener>(), 'to client': new Set<Listener>() }
   let weather = FAIR
+  let passedAt = performance.now()
   let changed = signal()
 
   function change(next: Weather) {
@@ -96,10 +102,16 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
   async function pass(link: Link, from: Socket, into: Socket, direction: Direction): Promise<void> {
     try {
       for await (const bytes of from.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+        passedAt = performance.now()
         for (const each of listeners[direction]) each(bytes)
         if (weather.delayMs > 0) await Promise.race([sleep(weather.delayMs), changed.given])
         await passable(link)
-        if (direction === 'to client' && link.strikesAtReply) return strikeAt(link, link.strikesAtReply)
+        if (direction === 'to client' && link.strikesAtReply?.when === 'silence') {
+          link.isSilent = true
+          link.strikesAtReply.struck()
+          await passable(link)
+        } else if (direction === 'to client' && link.strikesAtReply)
+          return strikeAt(link, link.strikesAtReply)
         const strike = direction === 'to server' ? strikeFor(bytes) : undefined
         if (strike) strikes.delete(strike)
         if (strike?.when === 'before') return strikeAt(link, strike)
@@ -177,7 +189,11 @@ export async function startProxy({ to }: { to: number }): Promise<TcpProxy> {
       if (!listener.listening) await listen(port)
     },
     cutAfter: (match) => strikeOn(match, 'after'),
+    silenceAfter: (match) => strikeOn(match, 'silence'),
     cutBefore: (match) => strikeOn(match, 'before'),
+    async quiet(ms) {
+      await until('nothing is passed on', () => performance.now() - passedAt > ms)
+    },
     onData(direction, each) {
       listeners[direction].add(each)
       return () => void listeners[direction].delete(each)

@@ -66,7 +66,15 @@ export function createOracle(options: {
   const openedAt = new Map<Process, number>()
   const history = new Map<string, { at: number; grants: boolean; freshest: number }[]>()
 
+  /** The results that a lease has written: a repeated finish writes none of them again. */
+  const written = new Set<string>()
+  function isRepeated(id: string, leaseToken: string): boolean {
+    const key = `${id} ${leaseToken}`
+    return written.has(key) || !written.add(key)
+  }
+
   function onFinishRead(claim: ReadClaim, { found, changes: made = [] }: ReadFinish) {
+    if (isRepeated(claim.id, claim.leaseToken)) return
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
     if (found?.record && found.gone === null) {
       const { updated_at, purchase_state } = found.record
@@ -102,9 +110,10 @@ export function createOracle(options: {
   }
 
   function onFinishLanes(finishes: readonly LaneFinish[], held: readonly string[]) {
-    for (const { id: key, results } of finishes) {
+    for (const { id: key, leaseToken, results } of finishes) {
       if (!held.includes(key)) continue
       for (const { id, result } of results) {
+        if (isRepeated(id, leaseToken)) continue
         leases.delete(id)
         const change = changes.get(id)
         if (change && result.kind !== 'retry') change.ended = result.kind

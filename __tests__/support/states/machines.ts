@@ -253,6 +253,7 @@ function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for 
   const made = createNotifications({
     connections: {
       max: 2,
+      works: async () => {},
       close: async () => {},
       async acquire() {
         // The second connection of a try sends the echo.

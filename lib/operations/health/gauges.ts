@@ -10,7 +10,7 @@ const FRESH_MS = 5 * SECOND
 
 /** Returns a function that reads the gauges, from the health and the store's bounded counts in it. */
 export function createGauges(options: {
-  store: Pick<Store, 'schemaVersion'>
+  store: Pick<Store, 'schemaVersion' | 'cleanUp'>
   /** Never rejects. */
   health(): Promise<Health>
   /** Absent in a process without a worker. */
@@ -22,13 +22,21 @@ export function createGauges(options: {
   let readAt = Number.NEGATIVE_INFINITY
 
   async function read(): Promise<GaugeValues> {
-    const [version, { counts, problems }] = await Promise.all([
-      withDeadline(store.schemaVersion(), FRESH_MS, clock, late).catch(() => undefined),
+    const inTime = <T>(asked: Promise<T>) => withDeadline(asked, FRESH_MS, clock, late).catch(() => undefined)
+    const [version, cleanUp, { counts, problems }] = await Promise.all([
+      inTime(store.schemaVersion()),
+      inTime(store.cleanUp()),
       health(),
     ])
     return {
       'health.problem': problemGauge(problems),
       ...(counts ? gaugesOf(counts) : {}),
+      ...(cleanUp === undefined
+        ? {}
+        : {
+            'database.dead_rows': cleanUp?.deadRows ?? 0,
+            'database.oldest_transaction_age': (cleanUp?.oldestTransactionMs ?? 0) / SECOND,
+          }),
       ...(version === undefined ? {} : { 'schema.version': version }),
     }
   }

@@ -1,8 +1,8 @@
-import { type Clock, SECOND } from '../../base/clock.js'
+import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
 import { messageOf } from '../../base/errors.js'
 import { type HealthProblem, isFailing, problemOf, statusOf, worstFirst } from '../../base/health.js'
 import { withDeadline } from '../../base/waiting.js'
-import type { Store, StoreCounts } from '../../store/port/store.js'
+import type { CleanUp, Store, StoreCounts } from '../../store/port/store.js'
 import { problemOfTurnedAway } from './problems-of-counts.js'
 
 /** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
@@ -29,7 +29,7 @@ const READINESS_MS = 900
 
 /** Returns `health()` and `readiness()`. Neither rejects. */
 export function createHealthCheck(options: {
-  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf' | 'turnedAway'>
+  store: Pick<Store, 'counts' | 'problem' | 'subscriptionsOf' | 'turnedAway' | 'cleanUp'>
   isClosed(): boolean
   /** The error with which the store did not open; undefined once it is open. */
   whyNotOpen(): unknown
@@ -65,14 +65,22 @@ export function createHealthCheck(options: {
     /** The problems of the store, of its counts, and of the parts. */
     async health(): Promise<Health> {
       if (isClosed()) return { status: 'failing', problems: [CLOSED], counts: null }
-      const { answer, ofStore } = await ask(
-        async () => ({ counts: await store.counts(), turnedAway: await store.turnedAway() }),
-        HEALTH_MS,
-        'the store does not answer',
-      )
+      const late = 'the store does not answer'
+      const [{ answer, ofStore }, cleanUp] = await Promise.all([
+        ask(
+          async () => ({ counts: await store.counts(), turnedAway: await store.turnedAway() }),
+          HEALTH_MS,
+          late,
+        ),
+        ask(() => store.cleanUp(), HEALTH_MS, late),
+      ])
       const { counts, turnedAway } = answer ?? { counts: null, turnedAway: null }
+      const held = problemsOfCleanUp(cleanUp.answer)
+      // Then counts take long, and the store answers.
+      const isOnlyHeld = held.length > 0 && counts === null
       const problems = worstFirst([
-        ...ofStore,
+        ...(isOnlyHeld ? cleanUp.ofStore : ofStore),
+        ...held,
         ...problemsOfParts(counts),
         ...problemOfTurnedAway(turnedAway),
       ])
@@ -92,6 +100,18 @@ export function createHealthCheck(options: {
       return { ready: problems.length === 0, problems }
     },
   }
+}
+
+/** A transaction that is open for so long is no work of seconds, and thousands of dead rows may be kept for it. */
+const LONG_TRANSACTION_MS = 5 * MINUTE
+
+/** A problem when the database keeps dead rows for a transaction that has been open for long. */
+export function problemsOfCleanUp(cleanUp: CleanUp | null): HealthProblem[] {
+  const { deadRows, oldestTransactionMs, oldestTransaction } = cleanUp ?? {}
+  if (!oldestTransactionMs || oldestTransactionMs < LONG_TRANSACTION_MS) return []
+  const minutes = Math.floor(oldestTransactionMs / MINUTE)
+  const message = `the database keeps dead rows (now about ${deadRows}) for ${oldestTransaction}, open for ${minutes} min`
+  return [problemOf('transaction_open', message)]
 }
 
 const CLOSED = problemOf('closed', 'the marketplace was closed')

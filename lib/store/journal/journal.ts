@@ -96,8 +96,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       // The entry is read again, now that the locked lane prevents its end.
       const wasPending = (await find())?.status === 'pending'
       const [replayed] = await sql<Pick<JournalTable, 'seq'>>`
-        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null,
-          tried_under = null
+        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
         where id = ${id} returning seq`.execute(trx)
       if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
       // A prune has deleted it: that locks no lane.

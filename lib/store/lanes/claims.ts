@@ -1,9 +1,12 @@
+import { createGivenClaims } from '../leases/given-claims.js'
 import { newLeaseToken, TAKEN_BACK } from '../leases/leases.js'
+import { createLookBack, type LookBack } from '../leases/look-back.js'
 import type { Suspects } from '../leases/suspects.js'
 import {
   type ClaimLanes,
   type ClaimSuspectLane,
   type Entry,
+  EVERY_EVENT,
   isTopicAmong,
   LANE_URGENCY,
   type LaneClaim,
@@ -16,7 +19,7 @@ import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, dueTopics, type EntryRow, headsOf, isDue } from './heads.js'
+import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, topicsDueSince } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -38,10 +41,28 @@ export function createLaneClaims(options: {
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
   let lanesThatFit = Number.POSITIVE_INFINITY
 
+  const given = createGivenClaims(engine, 'lane')
+  const lookBack = createLookBack(engine.clock)
+  /** Topics that lanes have or had: the search for others leaves out their part of the index. */
+  const seen = new Set<Topic>()
+
   /** The due classes of the topics among `named`. */
-  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<DueTopic[]> {
+  async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
     const among = new Set(named)
-    return (await dueTopics(engine, db)).filter(({ topic }) => isTopicAmong(among, topic))
+    const due = await dueOfAll(db, named, look)
+    for (const topic of seen) if (due.every((each) => each.topic !== topic)) look.found(topic, 0)
+    return due.filter(({ topic }) => isTopicAmong(among, topic))
+  }
+
+  async function dueOfAll(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
+    if (engine.isLocal) return dueTopics(engine, db)
+    for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
+    if (look.isWhole) return dueTopics(engine, db)
+    for (;;) {
+      const { due, others } = await topicsDueSince(engine, db, [...seen], look)
+      if (others.length === 0) return due
+      for (const topic of others) seen.add(topic)
+    }
   }
 
   /** Leases due lanes, of each class the longest due. Returns their classes by key. */
@@ -50,18 +71,21 @@ export function createLaneClaims(options: {
     topics: readonly DueTopic[],
     { limit, leaseMs, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     token: string,
+    look: LookBack,
   ): Promise<Map<string, LaneUrgency>> {
     // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       ({ topic, unread }, i) => sql`select * from (
-        select key, due_at, ${sql.lit(urgencyOf(topic, unread))} as urgency from lanes
-        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDue(engine)} and ${IS_UNSUSPECTED}
+        select key, due_at, topic, ${engine.now()} - due_at as due_for, ${sql.lit(urgencyOf(topic, unread))} as urgency from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       ) as ${sql.ref(`range_${i}`)}`,
     )
     const due = await sql<DueLane>`
       select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
+    for (const { topic } of topics)
+      look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
     const picked = pickLanes(due, limit, choose)
     if (picked.size > 0)
       await sql`
@@ -74,11 +98,12 @@ export function createLaneClaims(options: {
     trx: Connection,
     options: ClaimLanes,
     known: readonly DueTopic[] | undefined,
+    look: LookBack,
   ): Promise<LaneClaim[]> {
-    const due = known ?? (await dueAmong(trx, options.topics))
+    const due = known ?? (await dueAmong(trx, options.topics, look))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const leased = await lease(trx, due, options, token)
+    const leased = await lease(trx, due, options, token, look)
     if (leased.size === 0) return []
     const keys = [...leased.keys()]
     const heads = await headsOf(
@@ -113,11 +138,24 @@ export function createLaneClaims(options: {
   }
 
   async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
+    const look = lookBack.look()
+    try {
+      return await claimFrom(look, options)
+    } finally {
+      look.end()
+    }
+  }
+
+  async function claimFrom(look: LookBack, options: ClaimLanes): Promise<LaneClaim[]> {
     // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
-    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics))
+    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics, look))
     if (due?.length === 0) return []
     const limit = Math.min(options.limit, lanesThatFit)
-    const claims = await write((trx) => claimDue(trx, { ...options, limit }, due))
+    const claims = await given(
+      write,
+      (trx) => claimDue(trx, { ...options, limit }, due, look),
+      (made) => made,
+    )
     wasFull = claims.length === limit
     return claims
   }
@@ -172,11 +210,16 @@ export function createLaneClaims(options: {
 
   // See the port. The calls come one at a time.
   return {
+    /** Lanes may have got other heads, which have been due for long. */
+    headsMoved: lookBack.forget,
     claimLanes: (options: ClaimLanes) => onDisk(() => claim(options)),
     async claimSuspectLane(options: ClaimSuspectLane) {
       const [claimed] = await onDisk(async () => {
-        const found = await write((trx) => claimSuspect(trx, options))
-        return found ? [found] : []
+        return given(
+          write,
+          async (trx) => [(await claimSuspect(trx, options)) ?? []].flat(),
+          (made) => made,
+        )
       })
       return claimed
     },
@@ -191,6 +234,9 @@ interface DueTopic {
 
 interface DueLane {
   key: string
+  topic: Topic
+  /** How long it has been due. */
+  due_for: number
   urgency: LaneUrgency
 }
 

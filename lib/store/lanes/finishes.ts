@@ -1,13 +1,15 @@
 import { storable } from '../../base/record.js'
 import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import type { LanesTable } from '../sql/schema.js'
+import type { JournalTable, LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { Lanes } from './lanes.js'
 
 /**
  * Writes the results of the lanes whose lease is held, and ends these leases, unless they are to be kept. Returns
- * the keys of these lanes.
+ * the keys of these lanes, and of those whose results an earlier run of the same finish has written: PostgreSQL's answer to
+ * its commit was lost. Each entry remembers the lease of its last result, so the repeated run writes none over what happened
+ * to the entry since, such as a replay.
  */
 export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
   /** Writes the results of all entries in one statement, because a backlog ends many at once. */
@@ -18,10 +20,23 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     await sql`
       update journal set
         status = finished.status, attempts = finished.attempt, error = finished.error,
-        due_at = ${engine.now()} + finished.in_ms, tried_under = finished.tried_under,
+        due_at = ${engine.now()} + finished.in_ms, tried_under = finished.lease,
         settled_at = ${engine.now()}
       from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
-      where journal.id = finished.id and journal.key = finished.key`.execute(trx)
+      where journal.id = finished.id and journal.key = finished.key
+        and (tried_under is null or tried_under <> finished.lease)`.execute(trx)
+  }
+
+  /** The keys of the finishes whose results are all written. */
+  async function writtenBefore(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
+    const ids = finishes.flatMap(({ results }) => results.map(({ id }) => id))
+    if (ids.length === 0) return []
+    const rows = await sql<Pick<JournalTable, 'id' | 'tried_under'>>`
+      select id, tried_under from journal where ${engine.isOneOf('id', ids)}`.execute(trx)
+    const triedUnder = new Map(rows.map((row) => [row.id, row.tried_under]))
+    return finishes.flatMap(({ id: key, leaseToken, results }) =>
+      results.length > 0 && results.every(({ id }) => triedUnder.get(id) === leaseToken) ? key : [],
+    )
   }
 
   return async function finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
@@ -45,29 +60,30 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     const lapsed = stillLeased.map(({ key }) => key)
     if (lapsed.length > 0)
       await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
-    return [...keys]
+    const lost = finishes.filter((finish) => !ours.includes(finish))
+    return [...keys, ...(await writtenBefore(trx, lost))]
   }
 }
 
 /** The results of a lane as rows. */
-function resultsOf({ id: key, leaseToken, results }: LaneFinish) {
+function resultsOf({ id: key, leaseToken: lease, results }: LaneFinish) {
   return results.map(({ id, attempt, result }) => ({
     key,
     id,
+    lease,
     attempt,
     status: result.kind === 'retry' ? 'pending' : result.kind,
     in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
     error: result.kind === 'done' ? null : storable(result.error),
-    tried_under: result.kind === 'retry' ? leaseToken : null,
   }))
 }
 
 const COLUMNS = {
   key: 'text',
   id: 'text',
+  lease: 'text',
   attempt: 'integer',
   status: 'text',
   in_ms: 'integer',
   error: 'text',
-  tried_under: 'text',
 } as const

@@ -1,3 +1,4 @@
+import type { LookBack } from '../leases/look-back.js'
 import type { Entry } from '../port/journal.js'
 import type { Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -100,6 +101,49 @@ export async function dueTopics(engine: Times, db: Connection): Promise<{ topic:
   }>`with recursive ${LANE_TOPICS} ${sql.join(due, ' union all ')}`.execute(db)
 }
 
+/** `isDue`, of the rows that a look back reads. */
+export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, topic: Topic): Sql {
+  const sinceMs = engine.isLocal ? undefined : look.sinceMs(topic)
+  return sinceMs === undefined
+    ? isDue(engine)
+    : sql`${isDue(engine)} and due_at >= ${engine.now()} - ${sinceMs}`
+}
+
+/**
+ * `due`: the classes of the topics among `seen` with lanes that are due and that a look back reads. `others`: some topics of
+ * lanes that were not seen, if there are any. The search for them leaves out the parts of the index of those that were seen,
+ * with the entries of all lanes that they had.
+ */
+export async function topicsDueSince(
+  engine: Times,
+  db: Connection,
+  seen: readonly Topic[],
+  look: Pick<LookBack, 'sinceMs'>,
+): Promise<{ due: { topic: Topic; unread: 0 | 1 }[]; others: Topic[] }> {
+  const sorted = [...seen].sort()
+  const due = sorted.flatMap((topic) =>
+    ([0, 1] as const).map(
+      (unread) => sql`select * from (
+        select topic, unread, 1 as is_due from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)}
+        order by due_at limit 1
+      ) as first`,
+    ),
+  )
+  const others = [undefined, ...sorted].map((topic, i) => {
+    const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
+    const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`
+    return sql`select min(topic), 0, 0 from lanes where topic is not null ${after} ${before}`
+  })
+  const rows = await sql<{ topic: Topic; unread: 0 | 1; is_due: 0 | 1 }>`
+    select topic, unread, is_due from (${sql.join([...due, ...others], ' union all ')}) as topics(topic, unread, is_due)
+    where topic is not null`.execute(db)
+  return {
+    due: rows.filter((row) => row.is_due === 1),
+    others: rows.flatMap((row) => (row.is_due === 1 || seen.includes(row.topic) ? [] : row.topic)),
+  }
+}
+
 /**
  * Whether a lane is due. While it is leased, `due_at` is the end of the lease, in the time of leases, which is never ahead of
  * the time of dates. So the first condition is a range of the index. PostgreSQL has one time. The `case` keeps SQLite from
@@ -131,6 +175,7 @@ export function asEntry(row: EntryRow, offset: number, lapses: number): Entry {
     receivedAt: row.received_at + offset,
     // The tries that ended, those that lapsed, and this one.
     attempt: row.attempts + lapses + 1,
-    triedUnder: row.tried_under,
+    // A replay begins with the first try again.
+    triedUnder: row.attempts > 0 ? row.tried_under : null,
   }
 }

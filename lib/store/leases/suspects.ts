@@ -11,6 +11,7 @@ import {
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { LEASED, newLeaseToken, TAKEN_BACK } from './leases.js'
+import { createLookBack, type LookBack } from './look-back.js'
 
 /** The first pause of a read that has ended the process `MAX_LAPSES` times. It doubles this many times. */
 const PAUSE_MS = 5 * MINUTE
@@ -27,14 +28,17 @@ interface Begun extends Leased {
  * docs/states.md has the states.
  */
 export function createSuspects(engine: Engine) {
+  const lookBack = createLookBack(engine.clock)
   const hasRunOut = (kind: SuspectKind) =>
     sql`lease_token is not null and lease_token <> ${TAKEN_BACK} and ${LEASED[kind].dueAt} <= ${engine.leaseNow()}`
   const isMarked = (kind: SuspectKind) =>
     sql`suspect = 1 and lease_token is null and ${LEASED[kind].dueAt} <= ${engine.now()}`
 
   /** A query for the fewest lapses of a due suspect: of those already marked, and of those whose lease has run out. */
-  function fewestLapses(kind: SuspectKind, among: Sql): Sql {
+  function fewestLapses(kind: SuspectKind, among: Sql, look: LookBack): Sql {
     const { table, dueAt } = LEASED[kind]
+    const sinceMs = engine.isLocal ? undefined : look.sinceMs(kind)
+    const from = sinceMs === undefined ? sql`` : sql`and ${dueAt} >= ${engine.leaseNow()} - ${sinceMs}`
     return sql`
       select ${sql.lit(kind)} as kind, min(lapses) as lapses from (
         select * from (
@@ -42,7 +46,7 @@ export function createSuspects(engine: Engine) {
         ) as marked
         union all
         select * from (
-          select lapses from ${table} where ${hasRunOut(kind)} and ${among} order by ${dueAt} limit 100
+          select lapses from ${table} where ${hasRunOut(kind)} ${from} and ${among} order by ${dueAt} limit 100
         ) as run_out
       ) as ${sql.ref(`suspect_${kind}s`)}`
   }
@@ -60,10 +64,15 @@ export function createSuspects(engine: Engine) {
       { kinds, ...lanes }: Parameters<Store['dueSuspect']>[0],
     ): Promise<SuspectKind | null> {
       const among = { lane: lanesOf(lanes), read: ANY }
-      const each = kinds.map((kind) => fewestLapses(kind, among[kind]))
+      const look = lookBack.look()
+      const each = kinds.map((kind) => fewestLapses(kind, among[kind], look))
       const [found] = await sql<{ kind: SuspectKind }>`
         select kind from (${sql.join(each, ' union all ')}) as suspects
-        where lapses is not null order by lapses, kind limit 1`.execute(db)
+        where lapses is not null order by lapses, kind limit 1`
+        .execute(db)
+        .finally(look.end)
+      // Those that were found are searched again.
+      for (const kind of kinds) look.found(kind, found ? Number.POSITIVE_INFINITY : 0)
       return found?.kind ?? null
     },
 

@@ -8,6 +8,8 @@ export interface StoreObservation {
   }>
   /** Whether a read, or an entry of `topics` (absent: any), is leased now or due within `withinMs`, as of one moment. */
   dueWork(options: { withinMs: number; topics?: readonly string[] | undefined }): Promise<DueWork>
+  /** How far the database is behind with removing dead rows; null where it removes them at once. */
+  cleanUp(): Promise<CleanUp | null>
   /** The number of migrations that the database has seen. */
   schemaVersion(): Promise<number>
 }
@@ -22,6 +24,19 @@ export interface Arrival {
   count: number
   firstAt: number
   lastAt: number
+}
+
+/**
+ * The dead rows of the database, and for whom it keeps them: a row that was changed or deleted is removed only when no older
+ * transaction may see it.
+ */
+export interface CleanUp {
+  /** The dead rows of our tables, as the database estimates them. */
+  deadRows: number
+  /** The age of the transaction for which most of them are kept; null when there is none. */
+  oldestTransactionMs: number | null
+  /** That transaction in words, with the name of its application and its process. */
+  oldestTransaction: string | null
 }
 
 /** Which work is due or under way. */

@@ -110,7 +110,8 @@ export interface Store extends StoreObservation, SuspectCalls {
    * False in three cases. The caller has lost the lease: nothing was written. The read finds that the subscription is
    * `revoked` or `ended`, and another read was requested after the claim. Or the record names another business, which was
    * erased after the claim. In these two only a failed read was written, and the subscription is due again: after
-   * `MIN_READ_INTERVAL_MS` if another read was requested, else at once.
+   * `MIN_READ_INTERVAL_MS` if another read was requested, else at once. A call that is repeated resolves as the one that wrote,
+   * as long as no other read of the subscription was finished since.
    */
   finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean>
   /** Compares the other businesses with the one of a claim, whose reads have failed for `failingMs`. */
@@ -125,7 +126,10 @@ export interface Store extends StoreObservation, SuspectCalls {
   claimLanes(options: ClaimLanes): Promise<LaneClaim[]>
   /** Extends the lease of a lane. False when the caller has lost it. */
   renewLane(lane: Leased, leaseMs: number): Promise<boolean>
-  /** Writes the results of entries of leased lanes. Returns the keys of the lanes whose lease was still the caller's. */
+  /**
+   * Writes the results of entries of leased lanes. Returns the keys of the lanes whose results stand: whose lease is still
+   * the caller's, or was it when an earlier call with the same finish wrote them.
+   */
   finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
   /**
    * Stores the topics of this process for all processes: from now on their events are pending. Makes those pending that

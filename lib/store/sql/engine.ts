@@ -1,5 +1,5 @@
 import type { Clock } from '../../base/clock.js'
-import type { Hint } from '../port/store.js'
+import type { CleanUp, Hint } from '../port/store.js'
 import type { Dialect, Write } from './dialect.js'
 import type { Connection } from './sql.js'
 
@@ -57,6 +57,9 @@ export interface Engine extends Dialect {
   fault?(): unknown
   /** Whether an error concerns the data of one row, so that the rest of a batch can be written without it. */
   isDataError(error: unknown): boolean
+
+  /** How far the database is behind with removing dead rows. Absent where it removes them at once. */
+  cleanUp?(db: Connection): Promise<CleanUp>
 
   /** Sends a hint to the other processes on the same data. A lost hint only costs time. */
   announce(hint: Hint): void

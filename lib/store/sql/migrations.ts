@@ -44,6 +44,7 @@ function tables(engine: Dialect): Sql[] {
       cause integer not null default 3,
       verifying integer not null,
       lease_token text,
+      finished_by text,
       suspect integer not null default 0,
       lapses integer not null,
       failure text,

@@ -34,6 +34,8 @@ export interface SubscriptionsTable {
   /** 1: the platform may lag behind its event, so early reads follow. */
   verifying: 0 | 1
   lease_token: string | null
+  /** The lease of the last finish; with the end ` too late` if only a failed read was written. */
+  finished_by: string | null
   /** 1: a lease ran out without a finish, so it is read alone until a read is written. */
   suspect: 0 | 1
   /** Reads alone that began and were not written, the one under way included. */
@@ -85,7 +87,7 @@ export interface JournalTable {
    * it.
    */
   settled_at: number | null
-  /** The lease under which its last try failed, which is repeated; else null. A replay clears it. */
+  /** The lease under which the last try ended, whatever became of the entry since; null before its first end. */
   tried_under: string | null
   /** Of a change: why the subscription was read. */
   cause: Cause | null

@@ -1,4 +1,6 @@
 import { nextTurn } from '../../base/waiting.js'
+import { createGivenClaims } from '../leases/given-claims.js'
+import { createLookBack, type LookBack } from '../leases/look-back.js'
 import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgency } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
@@ -20,6 +22,8 @@ const MAX_ROUNDS = 200
  */
 export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptions, 'lease'>) {
   const putOff = createPutOff(engine)
+  const given = createGivenClaims(engine, 'read')
+  const lookBack = createLookBack(engine.clock)
   let isNewestNext = false
   /** Whether the last claim leased a row. */
   let wasDue = false
@@ -31,7 +35,8 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
   ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
     const { limit, except, urgencies } = options
     const size = WINDOW + limit + except.length
-    const rows = await dueRowsOf(engine, trx, urgencies, size)
+    const look = lookBack.look()
+    const rows = await dueRowsOf(engine, trx, urgencies, size, look).finally(look.end)
     if (rows.length === 0) return { claims: [], isPutOff: false }
     const busy = new Set(except)
     const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
@@ -46,7 +51,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       for (const stack of stacks) {
         // Fewer rows than `size` are all that are due.
         const seen = rows.filter((row) => row.urgency === stack.urgency && row.is_newest === 0).length
-        if (stack.rows.length === 0 && seen === size && (await putOff(trx, stack.urgency, busy)))
+        if (stack.rows.length === 0 && seen === size && (await putOff(trx, stack.urgency, busy, look)))
           isPutOff = true
       }
     }
@@ -84,7 +89,11 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
         choose: (due: readonly Urgency[], taken: readonly Urgency[]) => choose(due, [...before, ...taken]),
       }
       try {
-        const found = await write((trx) => claimOnce(trx, left))
+        const found = await given(
+          write,
+          (trx) => claimOnce(trx, left),
+          (result) => result.claims,
+        )
         claims.push(...found.claims)
         if (!found.isPutOff) break
       } catch (error) {
@@ -138,13 +147,19 @@ interface DueRow {
   business: string
   urgency: Urgency
   is_newest: number
+  /** How long it has been due. */
+  due_for: number
 }
 
 /** The free due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends at its limit. */
-function dueReads(engine: Engine, urgency: Urgency, limit: number, isNewest: 0 | 1 = 0): Sql {
+function dueReads(engine: Engine, urgency: Urgency, limit: number, look: LookBack, isNewest: 0 | 1 = 0): Sql {
+  // SQLite removes the entries of rows that are not due any more at once.
+  const sinceMs = engine.isLocal ? undefined : look.sinceMs(urgency)
+  const from = sinceMs === undefined ? sql`` : sql`and refresh_at >= ${engine.now()} - ${sinceMs}`
   return sql`
-    select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest from subscriptions
-    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} and ${IS_FREE}
+    select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest,
+      ${engine.now()} - refresh_at as due_for from subscriptions
+    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} ${from} and ${IS_FREE}
     order by refresh_at ${isNewest ? sql`desc` : sql``} limit ${limit} ${engine.skipLocked}`
 }
 
@@ -152,13 +167,22 @@ function dueReads(engine: Engine, urgency: Urgency, limit: number, isNewest: 0 |
  * One statement reads all classes, and JavaScript picks among the rows: with a statement for each class and the pick in
  * SQL, SQLite was 3 × slower. On PostgreSQL the rows are locked, so that concurrent claims read different ones.
  */
-async function dueRowsOf(engine: Engine, trx: Connection, urgencies: readonly Urgency[], size: number) {
-  const classes = urgencies.map((urgency) => dueReads(engine, urgency, size))
+async function dueRowsOf(
+  engine: Engine,
+  trx: Connection,
+  urgencies: readonly Urgency[],
+  size: number,
+  look: LookBack,
+) {
+  const classes = urgencies.map((urgency) => dueReads(engine, urgency, size, look))
   if (urgencies.includes(URGENCY.eventOfUnread))
-    classes.push(dueReads(engine, URGENCY.eventOfUnread, size, 1))
+    classes.push(dueReads(engine, URGENCY.eventOfUnread, size, look, 1))
   if (classes.length === 0) return []
   const parts = classes.map((rows, i) => sql`select * from (${rows}) as ${sql.ref(`class_${i}`)}`)
-  return sql<DueRow>`${sql.join(parts, ' union all ')}`.execute(trx)
+  const rows = await sql<DueRow>`${sql.join(parts, ' union all ')}`.execute(trx)
+  for (const urgency of urgencies)
+    look.found(urgency, Math.max(0, ...rows.flatMap((row) => (row.urgency === urgency ? row.due_for : []))))
+  return rows
 }
 
 /** Whether any row of these classes is due. */
@@ -196,8 +220,10 @@ function createPutOff(engine: Engine) {
   const putOffUntil = new Map<string, number>()
 
   /** Puts off one batch. False when it finds none. */
-  return async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>) {
-    const due = await sql<DueRow>`${dueReads(engine, urgency, PUT_OFF_AT_ONCE + busy.size)}`.execute(trx)
+  return async function putOff(trx: Connection, urgency: Urgency, busy: ReadonlySet<string>, look: LookBack) {
+    const due = await sql<DueRow>`${dueReads(engine, urgency, PUT_OFF_AT_ONCE + busy.size, look)}`.execute(
+      trx,
+    )
     const late = due.filter(({ business }) => busy.has(business))
     if (late.length === 0) return false
     const now = clock.monotonic()

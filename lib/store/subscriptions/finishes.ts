@@ -14,6 +14,7 @@ import {
 import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { byBytes } from '../sql/lock-order.js'
+import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 
@@ -60,6 +61,8 @@ export function createReadFinishes(options: {
 }) {
   const { engine, write, insertChanges, promote, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
+  /** Claims whose finish failed, perhaps after its commit. */
+  const unsure = new WeakSet<ReadClaim>()
 
   const batches = createBatches<Waiting, Finished>({
     /** A batch has at most one finish of each subscription, because one statement changes a row only once. */
@@ -113,8 +116,16 @@ export function createReadFinishes(options: {
   /** See the port. */
   return async function finishRead(claim: ReadClaim, finish: ReadFinish): Promise<boolean> {
     const businesses = businessesOf(claim, finish)
-    const finished = await batches.add({ claim, finish, businesses })
-    if (finished === false) return false
+    const finished = await batches.add({ claim, finish, businesses }).catch((error) => {
+      unsure.add(claim)
+      throw error
+    })
+    if (finished === false) {
+      // This finish may have been written before another one, and its hints were not sent.
+      if (unsure.has(claim))
+        for (const businessUid of businesses) notify({ kind: 'decided', businessUid, superseded: true })
+      return false
+    }
     if (finished === 'too late') {
       announce({ kind: 'requested', businessUid: claim.subscription.businessUid })
       return false
@@ -190,13 +201,14 @@ function isNews({ subscription }: ReadClaim, { found }: ReadFinish): boolean {
 }
 
 /**
- * `written`: the whole result. `too late`: only a failed read, since a newer request decides, or the business that the
+ * `written`: the whole result. `stands`: an earlier run of this finish has written it, and PostgreSQL's answer to the commit
+ * was lost. `too late`: only a failed read, since a newer request decides, or the business that the
  * record names was erased during the read. False: nothing, since the lease is lost.
  */
-type Finished = 'written' | 'too late' | false
+type Finished = 'written' | 'stands' | 'too late' | false
 
 /** Writes the results of reads to the rows of their subscriptions: one statement for all, compiled once. */
-function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesOf'>) {
+function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesOf' | 'isOneOf'>) {
   const write = prepare(engine, COLUMNS, written)
 
   async function writeAll(trx: Connection, rows: readonly ReturnType<typeof rowOf>[]) {
@@ -221,12 +233,32 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
     )
     const late = finishes.filter((each) => (ends(each) || erased.has(each.claim)) && !held.has(each.claim.id))
     const asFailed = late.map(({ claim, finish: { failure } }) =>
-      rowOf({ claim, finish: { settled: false, failure, progress: claim.progress, nextInMs: 0 } }, false),
+      rowOf(
+        { claim, finish: { settled: false, failure, progress: claim.progress, nextInMs: 0 } },
+        false,
+        TOO_LATE,
+      ),
     )
     const tooLate = await writeAll(trx, asFailed)
-    return finishes.map(({ claim }) =>
-      held.has(claim.id) ? 'written' : tooLate.has(claim.id) ? 'too late' : false,
+    const outcomes = finishes.map(
+      ({ claim }): Finished => (held.has(claim.id) ? 'written' : tooLate.has(claim.id) ? 'too late' : false),
     )
+    if (!outcomes.includes(false)) return outcomes
+    const finishedBy = await lastFinishes(trx, finishes)
+    return finishes.map(({ claim: { id, leaseToken } }, i) => {
+      if (finishedBy.get(id) === leaseToken) return outcomes[i] || 'stands'
+      return outcomes[i] || (finishedBy.get(id) === leaseToken + TOO_LATE ? 'too late' : false)
+    })
+  }
+
+  /** The `finished_by` of their subscriptions: those that have lost their lease may have been written by an earlier run. */
+  async function lastFinishes(trx: Connection, finishes: readonly Finish[]) {
+    const ids = finishes.map(({ claim }) => claim.id)
+    const rows = await sql<Pick<SubscriptionsTable, 'subscription_uid' | 'finished_by'>>`
+      select subscription_uid, finished_by from subscriptions where ${engine.isOneOf('subscription_uid', ids)}`.execute(
+      trx,
+    )
+    return new Map(rows.map((row) => [row.subscription_uid, row.finished_by]))
   }
 }
 
@@ -236,7 +268,10 @@ function ends({ claim, finish }: Finish): boolean {
   return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')
 }
 
-function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
+/** Marks in `finished_by` a finish of which only a failed read was written. */
+const TOO_LATE = ' too late'
+
+function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean, mark = '') {
   const { found, settled, failure, progress, nextInMs, candidate } = finish
   const record = found?.record ?? null
   // A refusal is an answer of the platform, so it settles the request.
@@ -244,6 +279,7 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean) {
   return {
     uid: claim.id,
     token: claim.leaseToken,
+    finished_by: claim.leaseToken + mark,
     generation: claim.generation,
     only_if_unrequested: flag(onlyIfUnrequested),
     is_found: flag(found !== undefined),
@@ -305,6 +341,7 @@ function written({ table }: Given) {
       update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
       end_at = case when clears_end = 0 or ${REQUESTED_AGAIN} then end_at end,
       lease_token = null,
+      finished_by = finish.finished_by,
       -- As advance() of lanes: a suspect that was returned untried stays one, without the lapse of its claim.
       suspect = case when is_untried = 1 then suspect else 0 end,
       lapses = case when is_untried = 1 then lapses - suspect else 0 end,
@@ -335,6 +372,7 @@ const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)
 const COLUMNS = {
   uid: 'text',
   token: 'text',
+  finished_by: 'text',
   generation: 'integer',
   only_if_unrequested: 'integer',
   is_found: 'integer',

@@ -31,6 +31,7 @@ const SUBSCRIPTIONS: Record<keyof SubscriptionsTable, Kind> = {
   cause: 'number',
   verifying: 'number',
   lease_token: 'text',
+  finished_by: 'text',
   suspect: 'number',
   lapses: 'number',
   failure: 'text',

@@ -1,0 +1,126 @@
+import { describe, expect, it } from '@jest/globals'
+import pg from 'pg'
+import type { Query } from '../../lib/store/sql/sql.js'
+import { onCleanUp } from '../support/clean-up.js'
+import { EVERY_TOPIC, handling } from '../support/conformance/lab.js'
+import { engine } from '../support/engines/one-postgres.js'
+import { openedStore } from '../support/engines/open-store.js'
+import { openStoreWithSql, type StoreWithSql } from '../support/engines/store-with-sql.js'
+import { eventOf } from '../support/events.js'
+import { until } from '../support/until.js'
+
+/** The rows that were due an hour ago and are not any more. */
+const DEAD = 10_000
+const HOUR_AGO = '(extract(epoch from clock_timestamp()) * 1000)::bigint - 3600000'
+
+describe('G381 while a transaction stays open', () => {
+  it.each(['reads', 'lanes'] as const)(
+    'the claim of %s reads few pages, and still finds what was committed late',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const { claim, makeDue, endAll } = KINDS[what]
+      const db = await openStoreWithSql(address)
+      await handling(db.store, EVERY_TOPIC)
+      for (let i = 0; i < 5; i++) await db.store.accept([eventOf(`s${i}`)])
+      await makeDue(db, DEAD)
+      await transactionOf(address)
+      await endAll(db)
+
+      // The first claim of a process reads all rows that are due, and those behind them.
+      const whole = await db.queriesOf(() => claim(db))
+      const next = await db.queriesOf(() => claim(db))
+      const [pagesOfAll, pages] = [await pagesOf(db, whole), await pagesOf(db, next)]
+      expect(pagesOfAll).toBeGreaterThan(100)
+      expect(pages).toBeLessThan(pagesOfAll / 4)
+
+      await makeDue(db, 1)
+      await until('it is found', async () => (await claim(db)).length === 1)
+    },
+    60_000,
+  )
+
+  it('the store names its application and process, and has the dead rows', async () => {
+    const address = await engine.freshAddress()
+    const store = await openedStore(address)
+    await store.accept([eventOf('s1')])
+    const { pid } = await transactionOf(address)
+    const found = await until('the transaction is seen', async () => {
+      const { oldestTransaction, ...more } = (await store.cleanUp()) ?? {}
+      return oldestTransaction?.includes('report') && { oldestTransaction, ...more }
+    })
+    expect(found.oldestTransaction).toBe(`a transaction of the application report (process ${pid})`)
+    expect(found.oldestTransactionMs).toBeGreaterThanOrEqual(0)
+    for (let i = 0; i < 20; i++) await store.accept([eventOf('s1')])
+    await until('its dead rows are counted', async () => ((await store.cleanUp())?.deadRows ?? 0) >= 10)
+  })
+
+  it('its age counts since the process saw it first, if the role may not look into it', async () => {
+    const address = await engine.freshAddress()
+    const store = await openedStore(address)
+    const superuser = new URL(address)
+    superuser.username = 'postgres'
+    const { pid } = await transactionOf(superuser.href)
+    const ages: (number | null | undefined)[] = []
+    await until('its age grows', async () => {
+      const found = await store.cleanUp()
+      if (!found?.oldestTransaction?.includes(`(process ${pid})`)) return false
+      ages.push(found.oldestTransactionMs)
+      return (found.oldestTransactionMs ?? 0) > 50
+    })
+    expect(ages[0]).toBeLessThan(50)
+  })
+})
+
+const UPDATE = 'event:purchasable_subscription/update'
+const KINDS = {
+  reads: {
+    claim: ({ store }: StoreWithSql) =>
+      store.claimReads({ limit: 5, leaseMs: 60_000, except: [], urgencies: [0] }),
+    makeDue: ({ sql }: StoreWithSql, count: number) =>
+      sql(`insert into subscriptions (subscription_uid, business_uid, generation, settled_generation, urgency, unread,
+          verifying, lapses, created_at, refresh_at)
+        select '${count}-' || n, '${count}-' || n, 1, 1, 0, 0, 0, 0, 1, ${HOUR_AGO} from generate_series(1, ${count}) as n`),
+    endAll: ({ sql }: StoreWithSql) =>
+      sql(`update subscriptions set refresh_at = refresh_at + 7200000 where urgency = 0`),
+  },
+  lanes: {
+    claim: ({ store }: StoreWithSql) =>
+      store.claimLanes({
+        limit: 5,
+        entryLimit: 5,
+        leaseMs: 60_000,
+        topics: [UPDATE, 'change'],
+        exceptKeys: [],
+      }),
+    async makeDue({ sql }: StoreWithSql, count: number) {
+      const lane = `'late' as key, '${UPDATE}' as topic`
+      if (count === 1)
+        await sql(`insert into journal (id, kind, name, topic, key, status, attempts, received_at, payload)
+          select 'late', 'event', 'purchasable_subscription/update', topic, key, 'pending', 0, 1, '{}' from (select ${lane}) as late`)
+      await sql(`insert into lanes (key, topic, due_at, lapses)
+        select case ${count} when 1 then 'late' else 'key ' || n end, '${UPDATE}', ${HOUR_AGO}, 0 from generate_series(1, ${count}) as n`)
+    },
+    endAll: ({ sql }: StoreWithSql) => sql('delete from lanes'),
+  },
+}
+
+/** A transaction in `repeatable read` of the application `report`, open until the test ends. */
+async function transactionOf(address: string): Promise<{ pid: number }> {
+  const client = new pg.Client({ connectionString: address, application_name: 'report' })
+  onCleanUp(() => client.end())
+  await client.connect()
+  await client.query('begin isolation level repeatable read')
+  const { rows } = await client.query('select pg_backend_pid() as pid')
+  return rows[0]
+}
+
+/** The pages that these queries read. */
+async function pagesOf({ explain }: StoreWithSql, queries: readonly Query[]): Promise<number> {
+  let pages = 0
+  for (const query of queries) {
+    const [row] = await explain('explain (analyze, buffers, format json)', query)
+    const [{ Plan }] = JSON.parse(String(row?.['QUERY PLAN']))
+    pages += Plan['Shared Hit Blocks'] + Plan['Shared Read Blocks']
+  }
+  return pages
+}

@@ -1,0 +1,54 @@
+import { describe, expect, it } from '@jest/globals'
+import { createLookBack } from '../../lib/store/leases/look-back.js'
+
+describe('a look back', () => {
+  it('reads all rows at first, and then those since the oldest that was found, or since the last search', () => {
+    const { looks, pass } = searching()
+    expect(looks({ tookMs: 1 })).toEqual({ sinceMs: undefined, isWhole: true })
+    pass(9)
+    expect(looks({ tookMs: 1, oldestMs: 3_000 })).toEqual({ sinceMs: 15_010, isWhole: false })
+    pass(9)
+    expect(looks({ tookMs: 1 })).toEqual({ sinceMs: 3_510, isWhole: false })
+    pass(9)
+    expect(looks({ tookMs: 1 })).toEqual({ sinceMs: 510, isWhole: false })
+  })
+
+  it('goes as far back for a part as for the others, from which a row may come', () => {
+    const { looks, pass } = searching()
+    looks({ tookMs: 1 })
+    looks({ tookMs: 1, part: 'others' })
+    pass(8)
+    looks({ tookMs: 0, part: 'others', oldestMs: 7_000 })
+    expect(looks({ tookMs: 0 }).sinceMs).toBeGreaterThanOrEqual(7_500)
+    expect(looks({ tookMs: 0, part: 'new' }).sinceMs).toBeUndefined()
+  })
+
+  it('reads all rows again, the more rarely the longer that takes', () => {
+    const { looks, pass } = searching()
+    for (const tookMs of [2, 200]) {
+      expect(looks({ tookMs })).toEqual({ sinceMs: undefined, isWhole: true })
+      pass(tookMs * 50 - 1)
+      expect(looks({ tookMs: 0 }).isWhole).toBe(false)
+      pass(1)
+    }
+    expect(looks({ tookMs: 2 }).isWhole).toBe(true)
+  })
+})
+
+function searching() {
+  let now = 1_000_000
+  const { look } = createLookBack({ monotonic: () => now })
+  return {
+    pass(ms: number) {
+      now += ms
+    },
+    looks({ tookMs, oldestMs = 0, part = 'reads' }: { tookMs: number; oldestMs?: number; part?: string }) {
+      const { sinceMs, isWhole, found, end } = look()
+      const seen = { sinceMs: sinceMs(part), isWhole }
+      now += tookMs
+      found(part, oldestMs)
+      end()
+      return seen
+    },
+  }
+}

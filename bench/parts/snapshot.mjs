@@ -1,0 +1,100 @@
+import pg from 'pg'
+import { until } from '../harness/databases.mjs'
+import { received } from '../harness/receive.mjs'
+import { inRounds } from '../harness/statistics.mjs'
+import { BODY, SECRET } from '../servers/deliveries.mjs'
+
+/** The number of deliveries between two looks at whether the server keeps up. */
+const AT_ONCE = 10_000
+
+/**
+ * Measures receiving and claims on PostgreSQL after as many deliveries as come in half an hour at 500 a second, while a
+ * transaction in `repeatable read` is open all the time. The server keeps all dead rows for it.
+ */
+export async function snapshot(bench) {
+  const { quick, note } = bench
+  const count = quick ? 10_000 : 900_000
+  const spread = quick ? 2_000 : 100_000
+  const rounds = quick ? 1 : 5
+  const quiet = await startServer(bench, 'snapshot_quiet')
+  const open = await startServer(bench, 'snapshot_open')
+  let reader
+  try {
+    // Both are filled in turns, so that the rest of the machine affects both.
+    for (const server of [quiet, open]) await fill(bench, server, spread, spread)
+    reader = new pg.Client({ connectionString: open.store, application_name: 'report' })
+    await reader.connect()
+    await reader.query('begin isolation level repeatable read')
+    await reader.query('select count(*) from marketplace_webhooks.subscriptions')
+    for (let done = 0; done < count; done += AT_ONCE) {
+      note(`${(done + AT_ONCE).toLocaleString('en')} of ${count.toLocaleString('en')} deliveries`)
+      for (const server of [quiet, open]) await fill(bench, server, AT_ONCE, spread)
+    }
+    const items = [
+      { id: 'open', name: 'a transaction is open', server: open, other: quiet },
+      { id: 'quiet', name: 'none, in turn with it', server: quiet, other: open },
+    ]
+    const rows = await inRounds({ items, rounds, note, measure: (item) => measure(bench, item, spread) })
+    return {
+      title: 'Beside an open transaction',
+      about: `PostgreSQL, ${count.toLocaleString('en')} deliveries for ${spread.toLocaleString('en')} subscriptions, read and handled, while a transaction in \`repeatable read\` is open, and without one. Claims are those of a worker beside 500 deliveries a second. ${rounds} rounds in turns.`,
+      columns: [
+        { id: 'perSecond', name: 'receiving, requests/s', digits: 0 },
+        { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
+        { id: 'readsMs', name: 'claim of reads, ms', digits: 2 },
+        { id: 'lanesMs', name: 'claim of entries, ms', digits: 2 },
+        { id: 'healthMs', name: 'health(), ms', digits: 0 },
+      ],
+      rows,
+      beside: { column: 'perSecond', row: () => 'quiet', name: 'receiving, × quiet' },
+    }
+  } finally {
+    await reader?.end()
+    await quiet.stop()
+    await open.stop()
+  }
+}
+
+async function startServer({ platformUrl, start, newStore }, name) {
+  const store = await newStore('postgres', name)
+  const settings = { store, platformUrl, front: 'plain', handlers: 'at-once', timesClaims: true }
+  return { store, ...(await start('marketplace', settings)) }
+}
+
+const targetOf = (server) => ({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY })
+
+/** Delivers, and waits until all of it is read and handled. */
+async function fill({ load }, server, count, spread) {
+  await load.post({ ...targetOf(server), count, spread })
+  await until(
+    'the deliveries are handled',
+    async () => {
+      const { counts } = await server.ask('health')
+      return counts?.pending === 0 && counts.requested === 0
+    },
+    600_000,
+  )
+}
+
+async function measure({ load, quick }, { server, other }, spread) {
+  other.freeze()
+  try {
+    await fill({ load }, server, 1_000, spread)
+    await server.ask('claimTimes')
+    for (let second = 0; second < (quick ? 2 : 10); second++) {
+      const rest = new Promise((resolve) => setTimeout(resolve, 1_000))
+      await load.post({ ...targetOf(server), count: 500, connections: 8, spread })
+      await rest
+    }
+    const { claimReads: readsMs, claimLanes: lanesMs } = await server.ask('claimTimes')
+    const beganAt = performance.now()
+    await server.ask('health')
+    const healthMs = performance.now() - beganAt
+    const target = { ...targetOf(server), spread }
+    const { perSecond, cpuMicros } = await received(load, server, target, quick ? 1_000 : 5_000)
+    await fill({ load }, server, 100, spread)
+    return { perSecond, cpuMicros, readsMs, lanesMs, healthMs }
+  } finally {
+    other.thaw()
+  }
+}

@@ -1,0 +1,65 @@
+import { type Clock, SECOND } from '../../base/clock.js'
+
+/** A row is due at the time of its statement, and seen after its commit: most take less. */
+const COMMIT_MS = SECOND / 2
+/** Almost every transaction takes less: a statement may take 5 s, a lock 4 s. */
+const LONG_COMMIT_MS = 15 * SECOND
+/** A search further back is made again after this many times its duration, so all of them take 2 % of the time each. */
+const RESTS = 50
+
+/** One search. */
+export interface LookBack {
+  /**
+   * How long ago the rows of this part are due that the search reads, at most; undefined: all rows. A row may move from one
+   * part to another and stay due as long, so it is the same for all parts that were searched before.
+   */
+  sinceMs(part: string | number): number | undefined
+  /** The oldest row of the part that the search has found has been due for so long; 0: it has found none. */
+  found(part: string | number, oldestMs: number): void
+  /** Whether the search reads all rows. */
+  isWhole: boolean
+  end(): void
+}
+
+/**
+ * How far back searches for due rows look. An index keeps the entries of rows that are not due any more while some
+ * transaction is open that began before, and a search from the start of the index reads them all: after half an hour of
+ * 500 deliveries a second 900,000. So a search begins a little before the oldest row that the last one found, or before
+ * the last search if it found none. A row whose commit took longer may be behind that: searches further back find it, which
+ * are rarer the longer they take.
+ */
+export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
+  const reaches = [
+    { backMs: Number.POSITIVE_INFINITY, nextAt: 0, tookMs: 0 },
+    { backMs: LONG_COMMIT_MS, nextAt: 0, tookMs: 0 },
+  ]
+  const oldest = new Map<string | number, { ms: number; at: number }>()
+
+  function look(): LookBack {
+    const beganAt = clock.monotonic()
+    const reach = reaches.find(({ nextAt }) => beganAt >= nextAt)
+    const backMs = reach?.backMs ?? COMMIT_MS
+    const oldestMs = Math.max(0, ...[...oldest.values()].map(({ ms, at }) => ms + (beganAt - at)))
+    return {
+      isWhole: backMs === Number.POSITIVE_INFINITY,
+      sinceMs(part) {
+        const ms = oldest.has(part) ? oldestMs + backMs : Number.POSITIVE_INFINITY
+        return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)
+      },
+      found: (part, oldestMs) => void oldest.set(part, { ms: oldestMs, at: beganAt }),
+      end() {
+        if (!reach) return
+        const now = clock.monotonic()
+        reach.tookMs = now - beganAt
+        // It has read what the less far ones read.
+        for (const each of reaches) if (each.backMs <= backMs) each.nextAt = now + each.tookMs * RESTS
+      },
+    }
+  }
+
+  return {
+    look,
+    /** Older rows may have become due, so the next search reads all. */
+    forget: () => oldest.clear(),
+  }
+}
