@@ -79,6 +79,7 @@ describe('a store on PostgreSQL', () => {
 /** Errors that another part catches, with their origin and their handling. */
 const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = [
   { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
+  { file: 'store/sql/copy/', kind: 'Error', text: '', becomes: 'copy_failed' },
   { file: 'postgres/', kind: 'Error', text: 'the connections are being', becomes: 'store_unavailable' },
   { file: 'postgres/', kind: 'Error', text: 'the connection does not', becomes: 'a new connection' },
   { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
