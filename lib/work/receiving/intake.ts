@@ -181,15 +181,12 @@ function announcedBy(
   data: unknown,
   isAccess: (record: SubscriptionRecord) => boolean | undefined,
 ): Announcement | undefined {
-  if (!NAMES.has(name)) return undefined
+  // Data with a record is never this event.
+  if (name === 'purchasable_subscription/update') return 'update'
+  if (name !== 'purchasable_subscription/create' && name !== 'purchasable_subscription/updated')
+    return undefined
   const record = parseRecord(data)
   const access = record && isAccess(record)
   if (access !== undefined) return access ? 'access' : 'end'
   return name === 'purchasable_subscription/create' ? undefined : 'update'
 }
-
-const NAMES = new Set([
-  'purchasable_subscription/create',
-  'purchasable_subscription/updated',
-  'purchasable_subscription/update',
-])
