@@ -21,12 +21,12 @@ describe('the logger', () => {
     await marketplace.settled()
     expect(lines).toContainEqual([
       'warn',
-      { code: 'handler_failed' },
+      { code: 'handler_failed', stack: expect.stringMatching(/^TypeError at \S.*logger\.test\.ts:\d+:\d+/) },
       expect.stringMatching(/^A handler of event:application\/installed failed: the mail server is away\. /),
     ])
     expect(lines).toContainEqual([
       'error',
-      { area: 'handling', code: 'dead' },
+      { area: 'handling', code: 'dead', stack: expect.stringMatching(/^TypeError at /) },
       `event ${id}: TypeError: the mail server is away`,
     ])
   })

@@ -144,7 +144,12 @@ export function problem(code: ErrorCode, detail?: string): Problem {
   return { type: 'about:blank', title, status: ERROR_CODES[code].status, code, ...(detail ? { detail } : {}) }
 }
 
-/** The text of an error of any kind, for a log or a message; never a stack, and bounded. */
+/** The code of an error of this package; undefined for every other value. */
+export function ownCode(error: unknown): ErrorCode | undefined {
+  return error instanceof MarketplaceError && Object.hasOwn(ERROR_CODES, error.code) ? error.code : undefined
+}
+
+/** The text of an error of any kind, for a message; never a stack, and bounded. */
 export function messageOf(error: unknown): string {
   try {
     const text = (error as { message?: unknown } | null)?.message ?? error
@@ -154,14 +159,75 @@ export function messageOf(error: unknown): string {
   }
 }
 
-/** The class and the message of a thrown value of any kind, for the journal or a log; never a stack, and bounded. */
+/** The class and the message of a thrown value of any kind, as one printable line; never a stack, and bounded. */
 export function thrownText(thrown: unknown, maxLength: number): string {
   try {
-    return (thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)).slice(
-      0,
-      maxLength,
-    )
+    const text = thrown instanceof Error ? `${thrown.name}: ${thrown.message}` : String(thrown)
+    return printable(text, maxLength)
   } catch {
     return 'a thrown value that cannot be converted to text'
   }
+}
+
+/** The name of the class of a thrown value: a name of JavaScript, whatever the class calls itself. */
+export function classOf(thrown: unknown): string {
+  try {
+    if (typeof thrown !== 'object' || thrown === null) return `a thrown ${typeof thrown}`
+    const name = String((thrown as object).constructor.name)
+    return /^[A-Za-z_$][\w$]{0,60}$/.test(name) ? name : 'an error'
+  } catch {
+    return 'an error'
+  }
+}
+
+/**
+ * The stack of a thrown error and of its causes, bounded; null for any other value. Each error is one printable line with
+ * its class and message, and its frames follow, a line for each.
+ */
+export function stackOf(thrown: unknown): string | null {
+  const lines: string[] = []
+  try {
+    let error = thrown as Error | undefined
+    for (let depth = 0; depth < MAX_CAUSES && typeof error?.stack === 'string'; depth++) {
+      lines.push((depth === 0 ? '' : 'caused by ') + thrownText(error, 500), ...framesOf(error))
+      error = error.cause as Error | undefined
+    }
+  } catch {
+    // A getter of the error has thrown: what was read before stays.
+  }
+  return lines.length === 0 ? null : lines.join('\n').slice(0, MAX_STACK_LENGTH).toWellFormed()
+}
+
+const MAX_CAUSES = 4
+const MAX_FRAMES = 20
+const MAX_STACK_LENGTH = 4_000
+/** How the frames begin in `stackOf`, and no other line. */
+export const FRAME = '    at '
+
+function framesOf({ stack = '', message }: Error): string[] {
+  // The message stands in front of the frames, and it may contain lines that look like frames.
+  const at = stack.indexOf(message)
+  return stack
+    .slice(at === -1 ? 0 : at + message.length)
+    .slice(0, 100_000)
+    .split('\n')
+    .filter((line) => /^\s+at \S/.test(line))
+    .slice(0, MAX_FRAMES)
+    .map((line) => FRAME + printable(line.trim().slice(3), 300))
+}
+
+/** The longest line of a log, and the longest text of one of its fields. */
+const MAX_LINE_LENGTH = 4_000
+
+/** Control and format characters, separators of lines and paragraphs, and halves of surrogate pairs. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu
+
+/**
+ * The text as one printable line, for a log and for the journal: white space becomes a space, every other character that
+ * could change how the line is shown becomes U+FFFD, and what exceeds `maxLength` is cut off.
+ *
+ * @example printable('one\n\u202etwo') // one \ufffdtwo
+ */
+export function printable(text: string, maxLength = MAX_LINE_LENGTH): string {
+  return text.slice(0, maxLength).replace(/\s+/g, ' ').trim().replace(UNPRINTABLE, '\ufffd')
 }

@@ -1,11 +1,13 @@
 import type { Clock } from '../base/clock.js'
-import { MarketplaceError, messageOf } from '../base/errors.js'
+import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
+import type { RuleFailure } from '../entitlement/own-rule.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
-import type { DeadEntry, Entry, EntryEnd, NewEvent, ReadClaim } from '../store/port/store.js'
+import { REASONS, type Reason } from '../entitlement/reasons.js'
+import type { DeadEntry, Entry, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
-import type { FailedCall } from '../work/handling/call-handlers.js'
+import type { FailedCall, Handled } from '../work/handling/call-handlers.js'
 import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
@@ -26,7 +28,7 @@ export function createReporting(options: {
   clock: Clock
 }) {
   const { telemetry, check, replies, clock } = options
-  const { count, record, log, failure } = telemetry
+  const { count, record, log, failure, said } = telemetry
   const failures = createListeners<HandlerFailure>((error) => failure('handling', error))
 
   /** Runs `call` in a span, and records its duration. Both have the outcome `outcomeOf` returns, or `failed`. */
@@ -54,10 +56,11 @@ export function createReporting(options: {
   }
 
   return {
-    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean) {
+    /** `body`: the text that `verifyDelivery` was given, if it has failed. */
+    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, body?: string) {
       count('deliveries', { outcome })
       replies.note(outcome, isDelivery)
-      if (error?.cause) failure('receiving', error.cause)
+      if (error?.cause) failure('receiving', error.cause, body)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 
@@ -83,7 +86,7 @@ export function createReporting(options: {
       count('reads', { outcome: result.kind })
       if (result.kind !== 'found') {
         const code = result.code ?? result.kind
-        log('reading', code, `${code}: the read of a subscription failed`, 'warn')
+        log('reading', code, () => ({ message: `${code}: the read of a subscription failed` }), 'warn')
       }
       for (const { to } of conclusion.moves) count('changes', { to: stateForMetrics(to) })
       const isAnswer = result.kind === 'found' && conclusion.settled && generation > settledGeneration
@@ -100,18 +103,39 @@ export function createReporting(options: {
       })
     },
 
-    handled({ id, kind }: Entry, result: EntryEnd['result']) {
+    handled({ id, kind, payload }: Entry, result: Handled) {
       count('handled', { kind, outcome: result.kind })
-      if (result.kind !== 'done') {
-        const level = result.kind === 'dead' ? 'error' : 'warn'
-        log('handling', result.kind, `${kind} ${id}: ${result.error}`, level)
+      if (result.kind === 'done') return
+      const { error, thrown } = result
+      const level = result.kind === 'dead' ? 'error' : 'warn'
+      const lineOf = () => {
+        // Without a thrown value, the error is a sentence of this package.
+        const { message, stack } = thrown ? said(thrown.error, payload, error) : { message: error }
+        return { message: `${kind} ${id}: ${message}`, stack }
       }
+      log('handling', result.kind, lineOf, level)
     },
 
-    handlerFailed(failed: FailedCall, { handler, errorClass }: { handler: string; errorClass: string }) {
-      const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failed.error)}`
-      telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
+    handlerFailed(
+      failed: FailedCall,
+      { handler, errorClass, payload }: { handler: string; errorClass: string; payload: string },
+    ) {
+      const lineOf = () => {
+        const { message, stack } = said(failed.error, payload, messageOf(failed.error))
+        return { message: `A handler of ${handler.replace(/#.*/, '')} failed: ${message}`, stack }
+      }
+      telemetry.warn('handler_failed', lineOf, `${handler} ${errorClass}`)
       failures.call(publicFailure(failed))
+    },
+
+    /** The option `entitledWhen` gave no answer. */
+    ruleFailed({ kind, failure, thrown, record }: RuleFailure) {
+      const lineOf = () => {
+        if (kind !== 'threw') return { message: `entitledWhen ${failure}` }
+        const { message, stack } = said(thrown, JSON.stringify(record))
+        return { message: `entitledWhen threw ${message}`, stack }
+      }
+      telemetry.warn('entitled_when_failed', lineOf, kind)
     },
 
     /** An entry became dead without a failed try. */
@@ -120,11 +144,13 @@ export function createReporting(options: {
     onHandlerError: failures.add,
 
     otherwiseFailed(error: unknown) {
-      telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))
+      telemetry.warn('otherwise_failed', messageOf(error), classOf(error))
     },
 
+    /** The explanation of a decision with a reason of the table has texts of the platform, so a log gets the meaning. */
     denied({ reason, explanation }: { reason: string; explanation: string }) {
-      log('gate', reason, `${reason}: ${explanation}`)
+      const meaning = Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason].meaning : explanation
+      log('gate', reason, () => ({ message: `${reason}: ${meaning}` }))
     },
 
     /** For one request of the gate: returns a function to call with the outcome; undefined if no SDK takes metrics. */

@@ -4,6 +4,7 @@ import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
+import { jsonText } from '../terminal/output.js'
 
 export function addExport(program: Command, act: Act) {
   program
@@ -19,7 +20,7 @@ export function addExport(program: Command, act: Act) {
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'export', businessUid: business })
         const data = await marketplace.businesses.export(business)
-        const text = JSON.stringify(data, null, 2)
+        const text = jsonText(data, 2)
         if (file === undefined) {
           out.result(data, () => text)
         } else {

@@ -4,6 +4,7 @@ import { sampleDelivery } from '../../testing/index.js'
 import { examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO, UNAVAILABLE } from '../terminal/exit-codes.js'
+import { oneLine } from '../terminal/layout.js'
 import { postDelivery } from '../terminal/post.js'
 
 interface SimulateOptions {
@@ -47,11 +48,11 @@ export function addSimulate(program: Command, act: Act) {
         }
         const { status, ms, body } = posted
         const isAccepted = status >= 200 && status < 300
-        const { id, issues, code } = body as { id?: string; issues?: string[]; code?: string }
+        const { id, issues, code } = body
         out.result({ event, status, ms, id: id ?? null, code: code ?? null, issues: issues ?? null }, () =>
           [
-            `${event}: ${status} in ${ms} ms${id ? `, accepted as ${id}` : ''}${code ? `, ${code}` : ''}`,
-            ...(issues ?? []),
+            `${event}: ${status} in ${ms} ms${id ? `, accepted as ${oneLine(String(id))}` : ''}${code ? `, ${oneLine(String(code))}` : ''}`,
+            ...(Array.isArray(issues) ? issues.map((issue) => oneLine(String(issue))) : []),
           ].join('\n'),
         )
         if (status === 404) out.note('404 means: the mount address or the delivery secret is wrong.')

@@ -1,4 +1,5 @@
 import { type ErrorCode, MarketplaceError } from '../../index.js'
+import { oneLine } from './layout.js'
 
 /** Every exit code of the program, and its meaning. */
 export const EXIT_CODES = {
@@ -47,7 +48,7 @@ export function stopFor(error: unknown): Stop {
   if (error instanceof Stop) return error
   if (!(error instanceof MarketplaceError)) {
     const message = error instanceof Error ? error.message : String(error)
-    return new Stop(FAULT, `An unexpected error: ${message}`, { code: 'unexpected' })
+    return new Stop(FAULT, `An unexpected error: ${oneLine(message)}`, { code: 'unexpected' })
   }
   const exitCode = OF_USAGE.includes(error.code) ? USAGE : UNAVAILABLE
   const fix = FIXES[error.code]

@@ -80,6 +80,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
-function oneLine(text: string): string {
+/** A received text as one line, whatever ends of lines it contains. */
+export function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }

@@ -73,8 +73,9 @@ export type EntryRow = Pick<
   | 'cause'
 >
 
-/** With its payload; for support only the shape of it. */
-export type EntryDetail = EntryRow & Pick<JournalEntry, 'issues' | 'payload'> & { isMasked: boolean }
+/** With its payload and the stack of its error; for support only the shape of the payload, and no stack. */
+export type EntryDetail = EntryRow &
+  Pick<JournalEntry, 'issues' | 'stack' | 'payload'> & { isMasked: boolean }
 
 export type AttentionStatus = 'dead' | 'retrying'
 

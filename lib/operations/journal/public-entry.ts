@@ -30,7 +30,13 @@ export interface JournalEntry extends Named {
   cause: Cause | null
   issues: string[] | null
   attempts: number
+  /** The class and the message of the last error of a handler, or why the entry is dead, in one line. */
   error: string | null
+  /**
+   * The stack of that error and of its causes, at most 4,000 characters: a line with class and message, and a line for each
+   * frame. Null if a handler threw no error.
+   */
+  stack: string | null
   receivedAt: string
   dueAt: string | null
 }

@@ -106,6 +106,7 @@ function tables(engine: Dialect): Sql[] {
       issues text,
       cause text,
       secret text,
+      stack text,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,

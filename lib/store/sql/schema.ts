@@ -83,6 +83,8 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
+  /** Of `error`, if a handler threw it: a line for each frame. */
+  stack: string | null
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */

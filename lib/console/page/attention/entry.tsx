@@ -1,7 +1,7 @@
 import type { EntryRow } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Badge, Box, Button, Facts, Json, Trouble, Uid, When } from '../parts.js'
+import { Badge, Box, Button, Facts, Json, Lines, Trouble, Uid, When } from '../parts.js'
 
 /** One journal entry, in a dialog. */
 export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
@@ -22,6 +22,12 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
                 <li key={issue}>{issue}</li>
               ))}
             </ul>
+          )}
+          {entry.stack && (
+            <>
+              <h3>Stack</h3>
+              <Lines label="Stack" text={entry.stack} />
+            </>
           )}
           <h3>{entry.isMasked ? 'Shape (only operators see values)' : 'Content'}</h3>
           <Json value={entry.payload} />
