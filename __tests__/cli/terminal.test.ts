@@ -80,6 +80,8 @@ describe('L51 what the command line prints', () => {
     const { env, failed } = await hostileWorld()
     const { stdout } = await runCliHere(['journal', 'show', failed], { env })
     expect(stdout).toMatch(/^Error: a.*forged: line\n {4,}at .*failOddly \(.*terminal\.test\.ts/m)
+    const { data } = JSON.parse(stdout.slice(stdout.indexOf('\n{')))
+    expect(data.note).toBe(ODD)
     const [entry] = jsonLines<JournalEntry>(
       (await runCliHere(['journal', 'show', failed, '--json'], { env })).stdout,
     )

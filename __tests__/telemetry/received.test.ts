@@ -78,10 +78,8 @@ describe('what a log says of an error', () => {
     expect(said(odd, undefined).message).toBe('MarketplaceError')
   })
 
-  it('takes less than a second for a payload of a megabyte', () => {
-    const received = JSON.stringify({ text: 'abcdefghij klmnopqrst '.repeat(50_000) })
-    const begun = performance.now()
-    expect(messageOf('zyxwvut '.repeat(120), received)).toMatch(/^zyx/)
-    expect(performance.now() - begun).toBeLessThan(1_000)
+  it('is its class when what was received is too long to be compared', () => {
+    const received = JSON.stringify({ text: 'x y '.repeat(100_000) })
+    expect(messageOf('the mail server is away', received)).toBe('Error')
   })
 })

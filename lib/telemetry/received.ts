@@ -11,14 +11,15 @@ export type Said = (thrown: unknown, received: string | undefined, text?: string
  *
  * The message often quotes what the code was given, as those of `JSON.parse` and zod do. So it is said only if it shares no
  * value with that, and then as a whole; else only the class is. `words` are names of our own, which stand in every delivery
- * and say nothing about a buyer.
+ * and say nothing about a buyer. See docs/decisions/errors-in-logs.md.
  */
 export function createSaid(words: readonly string[] = []): Said {
   const names = [...Object.keys(RECORD_FIELDS), ...Object.keys(UPDATED_EVENT_FIELDS), ...NAMES, ...words]
   // A name counts as a whole and by its parts: `purchasable_subscription` and `subscription`.
   const known = new Set(names.flatMap((name) => [bare(name), ...name.split(/[_/]/).map(bare)]))
 
-  return function said(thrown, received, text = thrownText(thrown, 1_000)) {
+  return function said(thrown, given, text = thrownText(thrown, 1_000)) {
+    const received = given === undefined || given.length > MAX_RECEIVED ? undefined : given
     const code = ownCode(thrown)
     // Messages of this package quote nothing, except that some of the calls to the platform quote its reply.
     if (code?.startsWith('platform_')) return { message: `${MarketplaceError.name}: ${code}` }
@@ -70,8 +71,8 @@ const PLACE = /\((?:[^()]*:\d+:\d+|native|<anonymous>)\)$|\S+:\d+:\d+$/
 const GRAM = 6
 /** Shorter words occur in most sentences. */
 const WORD = 4
-/** The longest part of what was received that is compared. */
-const MAX_RECEIVED = 1024 * 1024
+/** Longer texts are not compared, as if they were not known: that would take more than 30 ms. */
+const MAX_RECEIVED = 256 * 1024
 
 interface Values {
   /** Short values, names of fields, and the words of long values, each as a whole. */
@@ -93,8 +94,7 @@ function valuesIn(received: string, known: ReadonlySet<string>): Values {
     long.push(value)
     for (const word of wordsOf(text)) if (word.length >= WORD && !known.has(word)) short.add(word)
   }
-  const text = received.slice(0, MAX_RECEIVED)
-  const rest: unknown[] = [parsed(text)]
+  const rest: unknown[] = [parsed(received)]
   while (rest.length > 0) {
     const next = rest.pop()
     if (typeof next === 'string' || typeof next === 'number') add(String(next), false)

@@ -85,19 +85,20 @@ describe('L47 a line of the log', () => {
 
   it('L48 contains no text of what its code was given, however the error quotes it', async () => {
     const { lines, all, logger } = collecting()
-    let ruleFails = false
-    const { marketplace, platform, deliver } = await createScene({
+    let [ruleFails, mayEnter] = [false, true]
+    const { marketplace, platform, deliver, app, url } = await createScene({
       logger,
       handlers: { retryDelaysMs: [] },
       entitledWhen(record) {
         if (ruleFails) throw new Error(`cannot understand ${String(record.note)}`)
-        return true
+        return mayEnter
       },
       verifyDelivery({ text = '' }) {
         if (text.includes('unverified')) JSON.parse(`${text}${text}`)
         return true
       },
     })
+    app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b0' }))
     const note = `${CANARY}, "quoted"\nand long enough to be cut by a message`
     const quotes: ((data: Record<string, unknown>) => unknown)[] = [
       (data) => JSON.parse(String(data.note)),
@@ -152,6 +153,12 @@ describe('L47 a line of the log', () => {
     marketplace.onUnrecognised(({ envelope }) => JSON.parse((envelope as { text: string }).text))
     ids.push((await deliver({ text: CANARY })).id)
     await deliver({ unverified: CANARY })
+    mayEnter = false
+    const denied = platform.purchase({ business_uid: 'b0', payment: 'succeeded' })
+    platform.set(denied.uid, { purchase_state: `${CANARY}: odd` })
+    await platform.settled()
+    await until('it is read', async () => (await marketplace.explain('b0')).asOf)
+    expect((await fetch(`${url}/paid`)).status).toBe(402)
     ruleFails = true
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     platform.set(uid, { note: CANARY, purchase_state: `${CANARY}: suspended` })
@@ -177,6 +184,7 @@ describe('L47 a line of the log', () => {
       'it failed',
       'repeats what was received',
       'entitledWhen threw Error',
+      'not_purchased: The platform shows',
     ])
       expect(said).toContain(words)
     expect(lines.filter(([, { code }]) => code === 'dead')).not.toEqual([])
