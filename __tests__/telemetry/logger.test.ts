@@ -65,8 +65,16 @@ describe('the logger', () => {
       },
     })
     const logger: Logger = new Console(stream, stream)
-    await createScene({ logger, app: { purchasableUid: undefined } })
+    const { marketplace, deliver } = await createScene({ logger, app: { purchasableUid: undefined } })
     expect(written.join('')).toMatch(/^\{ code: 'purchasable_uid_missing' \} app\.purchasableUid is not set/)
+    marketplace.on('application/installed', () => {
+      throw new Error('it fails')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    const failed = await until('a line of the failure', () =>
+      written.find((line) => line.includes('handler_failed')),
+    )
+    expect(failed).toMatch(/^\{ code: 'handler_failed', stack: 'Error at [^\n]+' \} A handler of [^\n]+\n$/)
   })
 
   it('gets printable lines of bounded length, and DEBUG too, whatever a part of the package passes', () => {

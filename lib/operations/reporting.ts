@@ -56,11 +56,12 @@ export function createReporting(options: {
   }
 
   return {
-    /** `body`: the text that `verifyDelivery` was given, if it has failed. */
+    /** `body`: the text of the delivery, which an error of `verifyDelivery` may quote. */
     delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, body?: string) {
       count('deliveries', { outcome })
       replies.note(outcome, isDelivery)
-      if (error?.cause) failure('receiving', error.cause, body)
+      if (error?.cause)
+        failure('receiving', error.cause, outcome === 'verification_failed' ? body : undefined)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 

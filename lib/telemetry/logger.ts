@@ -1,3 +1,4 @@
+import { type InspectOptions, inspect } from 'node:util'
 import createDebug from 'debug'
 import { type Clock, SECOND } from '../base/clock.js'
 import { printable } from '../base/errors.js'
@@ -45,12 +46,16 @@ export function createLog(logger: Logger | undefined): Log | undefined {
 }
 
 function printableFields(fields: LogFields): LogFields {
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) => [
-      name,
-      typeof value === 'string' ? printable(value) : value,
-    ]),
-  )
+  const shown = Object.entries(fields).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? printable(value) : value,
+  ])
+  return Object.defineProperty(Object.fromEntries(shown), inspect.custom, { value: onOneLine })
+}
+
+/** The form of the fields for `console`, which would break an object with a long text into lines. */
+function onOneLine(this: LogFields, _depth: number, options: InspectOptions): string {
+  return inspect({ ...this }, { ...options, compact: true, breakLength: Number.POSITIVE_INFINITY })
 }
 
 /** A line, with the stack of the error that it reports. */
