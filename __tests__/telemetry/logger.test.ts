@@ -97,6 +97,20 @@ describe('the logger', () => {
     expect(debugged[0]).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}]{1,8100}$/u)
   })
 
+  it('L50 gets a bounded number of warnings and lines of 10,000 errors that all differ', () => {
+    const emitted = quietWarnings()
+    const debugged = captureDebug()
+    const { logger, lines } = collecting()
+    const telemetry = createTelemetry({ clock: systemClock, logger })
+    for (let i = 0; i < 10_000; i++) {
+      telemetry.warn('handler_failed', `text ${i}`, `class ${i}`)
+      telemetry.failure('timers', Object.assign(new Error(`text ${i}`), { code: `E_${i}` }))
+    }
+    expect(emitted).toHaveBeenCalledTimes(21)
+    expect(lines.map(([level]) => level).filter((level) => level === 'warn')).toHaveLength(21)
+    expect([lines.length, debugged.length]).toEqual([22, 1])
+  })
+
   it('may throw and reject', async () => {
     quietWarnings()
     const logger: Logger = {

@@ -47,7 +47,7 @@ const OF_USAGE: readonly ErrorCode[] = [
   'token_kind_not_accepted',
 ]
 
-/** The message, the exit code and, if known, the fix for any error. The lines of SQL in a message stay, to be copied. */
+/** The message, the exit code and, if known, the fix for any error. The lines of SQL in a message stay, so that it can be copied. */
 export function stopFor(error: unknown, fixes = FIXES): Stop {
   if (error instanceof Stop) return error
   if (!(error instanceof MarketplaceError)) {
@@ -55,8 +55,11 @@ export function stopFor(error: unknown, fixes = FIXES): Stop {
     return new Stop(FAULT, `An unexpected error: ${oneLine(message)}`, { code: 'unexpected' })
   }
   const exitCode = OF_USAGE.includes(error.code) ? USAGE : UNAVAILABLE
-  return new Stop(exitCode, error.message.split('\n'), { code: error.code, fix: fixes[error.code] })
+  return new Stop(exitCode, error.message.split(LINE_OF_SQL), { code: error.code, fix: fixes[error.code] })
 }
+
+/** The SQL for missing rights that a message contains. Every other end of a line comes from a path or a name in the message. */
+const LINE_OF_SQL = /\n(?=(?:create schema|or start the app|grant|alter) )/
 
 /** What a person can do about an error, by its code. */
 export const FIXES: Partial<Record<ErrorCode, string>> = {
