@@ -3,7 +3,7 @@ import { storable } from './base/record.js'
 import { answerOf, isOfOtherApp } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
-import { canonicalState, grants } from './entitlement/purchase-state.js'
+import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry } from './events/registry.js'
@@ -42,7 +42,13 @@ export function createParts<Custom extends EventDefinitions>(
   const { purchasableUid: purchasableUids, codeName: codeNames } = app
   const registry = createRegistry(given.events)
   const classify = createClassifier(registry)
-  const telemetry = createTelemetry(options)
+  const telemetry = createTelemetry({
+    ...options,
+    words: [
+      ...Object.keys(PURCHASE_STATES),
+      ...Object.values(registry).flatMap(({ entity_name, event_type }) => [entity_name, event_type]),
+    ],
+  })
   const onTimerError = (error: unknown) => telemetry.failure('timers', error)
   const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
@@ -59,7 +65,7 @@ export function createParts<Custom extends EventDefinitions>(
   const { entitledWhen = (record) => grants(record.purchase_state) } = given
   const ownRule = createOwnRule({
     entitledWhen,
-    onFailure: (why, kind) => telemetry.warn('entitled_when_failed', why, kind),
+    onFailure: (failed) => reporting.ruleFailed(failed),
     clock,
   })
   // A record in an event is evidence of an end, and nobody's access: a failure of the rule there is no news.

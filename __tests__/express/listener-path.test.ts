@@ -101,8 +101,9 @@ describe('marketplace.handler', () => {
   it('receives as the router does, and reports an error of the app in a warning', async () => {
     const warnings = quietWarnings()
     const marketplace = openMarketplace(await startPlatform(), { worker: false })
+    let asked = 0
     const otherwise = () => {
-      throw new Error('the app is broken')
+      throw new Error(`the app is broken: ${++asked}`)
     }
     const port = await listen(createServer(marketplace.listener({ path: PATH, otherwise })))
     const url = `http://127.0.0.1:${port}`

@@ -3,9 +3,10 @@ import { Writable } from 'node:stream'
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { ConfigError, createMarketplace, type Logger } from '../../lib/index.js'
+import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
-import { quietWarnings } from '../support/output.js'
+import { captureDebug, quietWarnings } from '../support/output.js'
 import { CLIENT, createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -21,12 +22,12 @@ describe('the logger', () => {
     await marketplace.settled()
     expect(lines).toContainEqual([
       'warn',
-      { code: 'handler_failed' },
+      { code: 'handler_failed', stack: expect.stringMatching(/^TypeError at \S.*logger\.test\.ts:\d+:\d+/) },
       expect.stringMatching(/^A handler of event:application\/installed failed: the mail server is away\. /),
     ])
     expect(lines).toContainEqual([
       'error',
-      { area: 'handling', code: 'dead' },
+      { area: 'handling', code: 'dead', stack: expect.stringMatching(/^TypeError at /) },
       `event ${id}: TypeError: the mail server is away`,
     ])
   })
@@ -64,8 +65,50 @@ describe('the logger', () => {
       },
     })
     const logger: Logger = new Console(stream, stream)
-    await createScene({ logger, app: { purchasableUid: undefined } })
+    const { marketplace, deliver } = await createScene({ logger, app: { purchasableUid: undefined } })
     expect(written.join('')).toMatch(/^\{ code: 'purchasable_uid_missing' \} app\.purchasableUid is not set/)
+    marketplace.on('application/installed', () => {
+      throw new Error('it fails')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    const failed = await until('a line of the failure', () =>
+      written.find((line) => line.includes('handler_failed')),
+    )
+    expect(failed).toMatch(/^\{ code: 'handler_failed', stack: 'Error at [^\n]+' \} A handler of [^\n]+\n$/)
+  })
+
+  it('gets printable lines of bounded length, and DEBUG too, whatever a part of the package passes', () => {
+    const emitted = quietWarnings()
+    const debugged = captureDebug()
+    const { logger, lines } = collecting()
+    const odd = `one\n\u001b[2J\u202etwo\ud800${'x'.repeat(9_000)}`
+    const telemetry = createTelemetry({ clock: systemClock, logger })
+    telemetry.log('area', 'a class', () => ({ message: odd, stack: odd }), 'warn')
+    telemetry.report('error', { status: odd }, odd)
+    telemetry.warn('handler_failed', odd)
+    telemetry.warn('handler_failed', () => ({ message: odd, stack: odd }), odd)
+    const texts = [
+      ...lines.flatMap(([, fields, message]) => [...Object.values(fields).map(String), message]),
+      ...emitted.mock.calls.map(([message]) => String(message)),
+    ]
+    expect(texts).toHaveLength(13)
+    for (const text of texts) expect(text).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}]{1,4000}$/u)
+    expect(debugged).toHaveLength(1)
+    expect(debugged[0]).toMatch(/^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}]{1,8100}$/u)
+  })
+
+  it('L50 gets a bounded number of warnings and lines of 10,000 errors that all differ', () => {
+    const emitted = quietWarnings()
+    const debugged = captureDebug()
+    const { logger, lines } = collecting()
+    const telemetry = createTelemetry({ clock: systemClock, logger })
+    for (let i = 0; i < 10_000; i++) {
+      telemetry.warn('handler_failed', `text ${i}`, `class ${i}`)
+      telemetry.failure('timers', Object.assign(new Error(`text ${i}`), { code: `E_${i}` }))
+    }
+    expect(emitted).toHaveBeenCalledTimes(21)
+    expect(lines.map(([level]) => level).filter((level) => level === 'warn')).toHaveLength(21)
+    expect([lines.length, debugged.length]).toEqual([22, 1])
   })
 
   it('may throw and reject', async () => {

@@ -148,11 +148,16 @@ export function problem(code: ErrorCode, detail?: string): Problem {
   return { type: 'about:blank', title, status: ERROR_CODES[code].status, code, ...(detail ? { detail } : {}) }
 }
 
-/** The text of an error of any kind, for a log or a message; never a stack, and bounded. */
+/** The code of an error of this package; undefined for every other value. */
+export function ownCode(error: unknown): ErrorCode | undefined {
+  return error instanceof MarketplaceError && Object.hasOwn(ERROR_CODES, error.code) ? error.code : undefined
+}
+
+/** The text of an error of any kind, for a message, as one printable line; never a stack, and bounded. */
 export function messageOf(error: unknown): string {
   try {
     const text = (error as { message?: unknown } | null)?.message ?? error
-    return String(text).slice(0, 1_000) || 'unknown error'
+    return printable(String(text), 1_000) || 'unknown error'
   } catch {
     return 'unknown error'
   }
@@ -160,10 +165,10 @@ export function messageOf(error: unknown): string {
 
 /**
  * The class and the message of a thrown value of any kind, for the journal or a log: `TypeError: x is not a function`. It
- * begins with the class and a colon, whatever was thrown; never a stack, and bounded.
+ * begins with the class and a colon, whatever was thrown, and is one printable line; never a stack, and bounded.
  */
 export function thrownText(thrown: unknown, maxLength: number): string {
-  return `${classOf(thrown)}: ${messageOf(thrown)}`.slice(0, maxLength)
+  return printable(`${classOf(thrown)}: ${messageOf(thrown)}`, maxLength)
 }
 
 /** The name of the class of a thrown value; the type of a value that is not an error. */
@@ -175,4 +180,59 @@ export function classOf(thrown: unknown): string {
   } catch {
     return 'unknown'
   }
+}
+
+/**
+ * The stack of a thrown error and of its causes, bounded; null for any other value. Each error is one printable line with
+ * its class and message, and its frames follow, a line for each.
+ */
+export function stackOf(thrown: unknown): string | null {
+  const lines: string[] = []
+  try {
+    let error = thrown as Error | undefined
+    for (let depth = 0; depth < MAX_CAUSES && typeof error?.stack === 'string'; depth++) {
+      lines.push((depth === 0 ? '' : 'caused by ') + thrownText(error, 500), ...framesOf(error))
+      error = error.cause as Error | undefined
+    }
+  } catch {
+    // A getter of the error has thrown: what was read before stays.
+  }
+  return lines.length === 0 ? null : lines.join('\n').slice(0, MAX_STACK_LENGTH).toWellFormed()
+}
+
+const MAX_CAUSES = 4
+const MAX_FRAMES = 20
+const MAX_STACK_LENGTH = 4_000
+/** How the frames begin in `stackOf`, and no other line. */
+export const FRAME = '    at '
+
+function framesOf({ stack = '', message }: Error): string[] {
+  // The message stands in front of the frames, and it may contain lines that look like frames.
+  const at = stack.indexOf(message)
+  return stack
+    .slice(at === -1 ? 0 : at + message.length)
+    .slice(0, 100_000)
+    .split('\n')
+    .filter((line) => /^\s+at \S/.test(line))
+    .slice(0, MAX_FRAMES)
+    .map((line) => FRAME + printable(line.trim().slice(3), 300))
+}
+
+/** The longest line of a log, and the longest text of one of its fields. */
+const MAX_LINE_LENGTH = 4_000
+
+/**
+ * Control and format characters, separators of lines and paragraphs, halves of surrogate pairs, and all characters that are
+ * not shown, such as tags and variation selectors.
+ */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+
+/**
+ * The text as one printable line, for a log and for the journal: white space becomes a space, every other character that
+ * could change how the line is shown becomes U+FFFD, and what exceeds `maxLength` is cut off.
+ *
+ * @example printable('one\n\u202etwo') // one \ufffdtwo
+ */
+export function printable(text: string, maxLength = MAX_LINE_LENGTH): string {
+  return text.slice(0, maxLength).replace(/\s+/g, ' ').trim().replace(UNPRINTABLE, '\ufffd')
 }

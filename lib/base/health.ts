@@ -200,18 +200,21 @@ export const PROBLEMS = {
     means:
       'Your option entitledWhen throws, or returns neither true nor false. These businesses are denied with 503.',
     next: 'Correct the rule: this message and explain say what it did. The problem ends when the rule answers for them, or after a day in which nobody asked.',
+    quotes: true,
   },
   other_items_only: {
     status: 'degraded',
     means:
       'All recent purchase events, or all known subscriptions, are for other items than yours, so these businesses have no access.',
     next: 'Compare app.purchasableUid with the items that the message names.',
+    quotes: true,
   },
   deliveries_turned_away: {
     status: 'degraded',
     means:
       'The database contains so many deliveries that name nothing known, and may be made up, that further ones are refused, or only counted if they are not recognised. Deliveries for known businesses are accepted.',
     next: 'Look at the newest entries of the journal. If your platform did not send them, somebody has a delivery secret: replace it, as docs/security.md describes. If it did, import the purchases that are missing.',
+    quotes: true,
   },
   shapes_refused: {
     status: 'degraded',
@@ -219,7 +222,10 @@ export const PROBLEMS = {
       'Deliveries are stored, but most of an event or of all do not have the expected shape, or none is of an event that the app knows. No handler is called, and no purchase is read.',
     next: "Compare payload and issues in journal.list({ kind: 'unrecognised' }). Look for a proxy or a middleware that changes bodies. Correct or add the schema of an event of your own. For one of the platform, update this package, and track or import the purchases meanwhile.",
   },
-} as const satisfies Record<string, { status: 'failing' | 'degraded'; means: string; next: string }>
+} as const satisfies Record<
+  string,
+  { status: 'failing' | 'degraded'; means: string; next: string; quotes?: true }
+>
 
 /** A code of `PROBLEMS`. Codes are stable: a new version may add some, and renames none. */
 export type ProblemCode = keyof typeof PROBLEMS

@@ -1,3 +1,5 @@
+import { printable } from './errors.js'
+
 /** Every process warning of this package by its code: what happened, and what to do. */
 export const WARNINGS = {
   purchasable_uid_missing:
@@ -8,7 +10,8 @@ export const WARNINGS = {
   store_adopted:
     'adoptStore is set, so this app takes over the store, even from another app. Remove the option after one start',
   handler_failed:
-    'It is called again after each pause of handlers.retryDelaysMs. onHandlerError() gets every failed try',
+    'It is called again after each pause of handlers.retryDelaysMs. onHandlerError() gets every failed try, and ' +
+    'journal.get() returns the entry with the message and the stack',
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
     '503. It must return true or false at once. health() is degraded until the rule answers',
@@ -27,10 +30,9 @@ export const WARNINGS = {
 export type WarningCode = keyof typeof WARNINGS
 export type Warn = (code: WarningCode, why?: string) => void
 
-/** The message of the table after `why`. A `why` of several lines, such as SQL, is followed by a line break. */
+/** The message of the table after `why`, as one printable line. */
 export function messageFor(code: WarningCode, why?: string): string {
-  if (!why) return WARNINGS[code]
-  return `${why}${why.includes('\n') ? '\n' : '. '}${WARNINGS[code]}`
+  return printable(why ? `${why}${/[;.]\s*$/.test(why) ? ' ' : '. '}${WARNINGS[code]}` : WARNINGS[code])
 }
 
 /** Emits a process warning of type `MarketplaceWarning`, with `why` in front of its message. Never throws. */

@@ -19,7 +19,7 @@ import { addImport } from './import/import.js'
 import { addJournal } from './journal/journal.js'
 import { type Act, type CommonOptions, createContext } from './terminal/context.js'
 import { DONE, EXIT_CODES, type ExitCode, Stop, stopFor, USAGE } from './terminal/exit-codes.js'
-import { wrapped } from './terminal/layout.js'
+import { oneLine, wrapped } from './terminal/layout.js'
 import { createOutput, type Output } from './terminal/output.js'
 import { SETTINGS } from './terminal/settings.js'
 
@@ -93,7 +93,9 @@ function afterCommander(error: CommanderError, out: Output): ExitCode {
   if (error.exitCode === 0) return DONE
   if (error.code === 'commander.help') return USAGE
   out.error(
-    new Stop(USAGE, error.message.replace(/^error: /, ''), { fix: 'See marketplace-webhooks --help.' }),
+    new Stop(USAGE, oneLine(error.message.replace(/^error: /, '')), {
+      fix: 'See marketplace-webhooks --help.',
+    }),
   )
   return USAGE
 }

@@ -7,27 +7,39 @@ import type { SubscriptionRecord } from '../base/record.js'
 /** The answer of `entitledWhen` about a record, or why it gave none. */
 export type RuleAnswer = boolean | { failure: string }
 
+/** A call of `entitledWhen` that gave no answer. */
+export interface RuleFailure {
+  kind: 'threw' | 'promise' | 'value'
+  /** What it did instead, as the end of a sentence. */
+  failure: string
+  /** What it threw. */
+  thrown?: unknown
+  record: SubscriptionRecord
+}
+
 /** The most subscriptions that are counted, and the longest text of an error. */
 const MAX_COUNTED = 1_000
 const MAX_TEXT = 200
 
 /**
  * Calls the app's own rule. A rule that throws, or returns anything but true or false, gives no answer: access is denied,
- * and the reason is the mistake, not the customer. `onFailure` gets `kind` for a warning that is emitted once for each.
+ * and the reason is the mistake, not the customer.
  */
 export function createOwnRule(options: {
   entitledWhen(record: SubscriptionRecord): unknown
-  onFailure?(why: string, kind: string): void
+  onFailure?(failed: RuleFailure): void
   clock: Clock
 }) {
   const { entitledWhen, onFailure = () => {}, clock } = options
   /** When the rule last failed, by subscription. An entry ends when the rule answers for it, or after a day. */
   const failures = new Map<string, { at: number; failure: string }>()
 
-  function failed({ uid }: SubscriptionRecord, kind: string, failure: string): RuleAnswer {
+  function failed(failed: RuleFailure): RuleAnswer {
+    const { failure, record } = failed
+    const { uid } = record
     failures.delete(uid)
     if (failures.size < MAX_COUNTED) failures.set(uid, { at: clock.monotonic(), failure })
-    onFailure(`entitledWhen ${failure}`, kind)
+    onFailure(failed)
     return { failure }
   }
 
@@ -37,7 +49,8 @@ export function createOwnRule(options: {
       try {
         answer = entitledWhen(record)
       } catch (error) {
-        return failed(record, 'threw', `threw ${thrownText(error, MAX_TEXT)}`)
+        const failure = `threw ${thrownText(error, MAX_TEXT)}`
+        return failed({ kind: 'threw', failure, thrown: error, record })
       }
       if (typeof answer === 'boolean') {
         if (failures.size > 0) failures.delete(record.uid)
@@ -46,11 +59,11 @@ export function createOwnRule(options: {
       if (types.isPromise(answer)) {
         // A promise that the rule returns may reject, which must not end the process.
         Promise.resolve(answer).catch(() => {})
-        return failed(record, 'promise', 'returned a promise, but it must answer at once')
+        return failed({ kind: 'promise', failure: 'returned a promise, but it must answer at once', record })
       }
       const what =
         answer === null ? 'null' : answer === undefined ? 'nothing' : `a value of type ${typeof answer}`
-      return failed(record, 'value', `returned ${what}, not true or false`)
+      return failed({ kind: 'value', failure: `returned ${what}, not true or false`, record })
     },
 
     /** Whether a record gives access; undefined when the rule fails. */

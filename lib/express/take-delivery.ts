@@ -22,10 +22,16 @@ export interface ReceiverOptions {
   clock: Clock
   /**
    * Called with the outcome of every request. The error's `cause` is the error of `accept` or `verifyDelivery`.
-   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery.
+   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery. `body`: the text of the
+   * delivery, if it was read.
    */
   count?:
-    | ((outcome: DeliveryOutcome, error: MarketplaceError | undefined, isDelivery: boolean) => void)
+    | ((
+        outcome: DeliveryOutcome,
+        error: MarketplaceError | undefined,
+        isDelivery: boolean,
+        body: string | undefined,
+      ) => void)
     | undefined
 }
 
@@ -76,9 +82,9 @@ export function createTakeDelivery(options: ReceiverOptions) {
       reply(req, res, 404, '', {}, clock)
       return
     }
-    const refuse = (thrown: unknown, outcome?: DeliveryOutcome) => {
+    const refuse = (thrown: unknown, outcome?: DeliveryOutcome, text?: string) => {
       const error = thrown instanceof MarketplaceError ? thrown : notAccepted(thrown)
-      tally(outcome ?? error.code, error)
+      tally(outcome ?? error.code, error, true, text)
       const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
       replyProblem(req, res, error.code, error.message, { headers, clock })
     }
@@ -104,14 +110,14 @@ export function createTakeDelivery(options: ReceiverOptions) {
     res: ServerResponse,
     body: Body,
     secret: number,
-    refuse: (thrown: unknown, outcome?: DeliveryOutcome) => void,
+    refuse: (thrown: unknown, outcome?: DeliveryOutcome, text?: string) => void,
   ): void {
     const { text, envelopes, acknowledgement } = envelopesOf(body)
     let isOpen = true
     let isVerified = verifyDelivery === undefined
 
     const fail = (cause: unknown) => {
-      if (isOpen) end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed'))
+      if (isOpen) end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', text))
     }
     const acknowledge = (receipts: readonly Receipt[]) => {
       if (!isOpen) return
@@ -127,7 +133,12 @@ export function createTakeDelivery(options: ReceiverOptions) {
     }
 
     const cancelDeadline = deadlines.set(() =>
-      fail(new Error(`the delivery was not accepted within ${acceptTimeoutMs} ms`)),
+      fail(
+        new MarketplaceError(
+          'delivery_not_accepted',
+          `Cannot accept the delivery: it was not accepted within ${acceptTimeoutMs} ms`,
+        ),
+      ),
     )
     try {
       if (verifyDelivery === undefined) {
@@ -163,9 +174,9 @@ export function createTakeDelivery(options: ReceiverOptions) {
   }
 
   /** Counts the outcome of a request. An error of `count` must neither lose the reply nor end the process. */
-  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true): void {
+  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true, body?: string): void {
     try {
-      count?.(outcome, error, isDelivery)
+      count?.(outcome, error, isDelivery, body)
     } catch {
       // Failures are reported by `count`, so a failure of `count` itself cannot be reported.
     }

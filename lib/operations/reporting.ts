@@ -1,12 +1,14 @@
 import type { Clock } from '../base/clock.js'
-import { MarketplaceError, messageOf } from '../base/errors.js'
+import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
+import type { RuleFailure } from '../entitlement/own-rule.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
+import { REASONS, type Reason } from '../entitlement/reasons.js'
 import { auditUid, createUidRemoval } from '../store/journal/audit.js'
-import type { DeadEntry, Entry, EntryEnd, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
+import type { DeadEntry, Entry, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
-import type { FailedCall } from '../work/handling/call-handlers.js'
+import type { FailedCall, Handled } from '../work/handling/call-handlers.js'
 import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
@@ -27,7 +29,7 @@ export function createReporting(options: {
   clock: Clock
 }) {
   const { telemetry, check, replies, clock } = options
-  const { count, record, log, failure } = telemetry
+  const { count, record, log, failure, said } = telemetry
   const failures = createListeners<HandlerFailure>((error) => failure('handling', error))
 
   /** Runs `call` in a span, and records its duration. Both have the outcome `outcomeOf` returns, or `failed`. */
@@ -55,13 +57,14 @@ export function createReporting(options: {
   }
 
   return {
-    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean) {
+    /** `body`: the text of the delivery, which an error of `verifyDelivery` may quote. */
+    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, body?: string) {
       count('deliveries', { outcome })
       // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
       const { cause } = error ?? {}
       const isTurnedAway = cause instanceof MarketplaceError && cause.code === 'delivery_turned_away'
       if (!isTurnedAway) replies.note(outcome, isDelivery)
-      if (cause) failure('receiving', cause)
+      if (cause) failure('receiving', cause, outcome === 'verification_failed' ? body : undefined)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 
@@ -87,7 +90,7 @@ export function createReporting(options: {
       count('reads', { outcome: result.kind })
       if (result.kind !== 'found') {
         const code = result.code ?? result.kind
-        log('reading', code, `${code}: the read of a subscription failed`, 'warn')
+        log('reading', code, () => ({ message: `${code}: the read of a subscription failed` }), 'warn')
       }
       for (const { to } of conclusion.moves) count('changes', { to: stateForMetrics(to) })
       const isAnswer = result.kind === 'found' && conclusion.settled && generation > settledGeneration
@@ -104,18 +107,39 @@ export function createReporting(options: {
       })
     },
 
-    handled({ id, kind }: Entry, result: EntryEnd['result']) {
+    handled({ id, kind, payload }: Entry, result: Handled) {
       count('handled', { kind, outcome: result.kind })
-      if (result.kind !== 'done') {
-        const level = result.kind === 'dead' ? 'error' : 'warn'
-        log('handling', result.kind, `${kind} ${id}: ${result.error}`, level)
+      if (result.kind === 'done') return
+      const { error, thrown } = result
+      const level = result.kind === 'dead' ? 'error' : 'warn'
+      const lineOf = () => {
+        // Without a thrown value, the error is a sentence of this package.
+        const { message, stack } = thrown ? said(thrown.error, payload, error) : { message: error }
+        return { message: `${kind} ${id}: ${message}`, stack }
       }
+      log('handling', result.kind, lineOf, level)
     },
 
-    handlerFailed(failed: FailedCall, { handler, errorClass }: { handler: string; errorClass: string }) {
-      const why = `A handler of ${handler.replace(/#.*/, '')} failed: ${messageOf(failed.error)}`
-      telemetry.warn('handler_failed', why, `${handler} ${errorClass}`)
+    handlerFailed(
+      failed: FailedCall,
+      { handler, errorClass, payload }: { handler: string; errorClass: string; payload: string },
+    ) {
+      const lineOf = () => {
+        const { message, stack } = said(failed.error, payload, messageOf(failed.error))
+        return { message: `A handler of ${handler.replace(/#.*/, '')} failed: ${message}`, stack }
+      }
+      telemetry.warn('handler_failed', lineOf, `${handler} ${errorClass}`)
       failures.call(publicFailure(failed))
+    },
+
+    /** The option `entitledWhen` gave no answer. */
+    ruleFailed({ kind, failure, thrown, record }: RuleFailure) {
+      const lineOf = () => {
+        if (kind !== 'threw') return { message: `entitledWhen ${failure}` }
+        const { message, stack } = said(thrown, JSON.stringify(record))
+        return { message: `entitledWhen threw ${message}`, stack }
+      }
+      telemetry.warn('entitled_when_failed', lineOf, kind)
     },
 
     /** An entry became dead without a failed try. */
@@ -135,11 +159,13 @@ export function createReporting(options: {
     },
 
     otherwiseFailed(error: unknown) {
-      telemetry.warn('otherwise_failed', messageOf(error), messageOf(error))
+      telemetry.warn('otherwise_failed', messageOf(error), classOf(error))
     },
 
+    /** The explanation of a decision with a reason of the table has texts of the platform, so a log gets the meaning. */
     denied({ reason, explanation }: { reason: string; explanation: string }) {
-      log('gate', reason, `${reason}: ${explanation}`)
+      const meaning = Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason].meaning : explanation
+      log('gate', reason, () => ({ message: `${reason}: ${meaning}` }))
     },
 
     /** For one request of the gate: returns a function to call with the outcome; undefined if no SDK takes metrics. */

@@ -40,7 +40,7 @@ export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary
   } catch (error) {
     throw new MarketplaceError(
       'store_driver_missing',
-      `Cannot open SQLite: use Node 22.13 or newer, or \`npm install libsql\` (${name}: ${messageOf(error).split('\n')[0]})`,
+      `Cannot open SQLite: use Node 22.13 or newer, or \`npm install libsql\` (${name}: ${messageOf(error).split(' Require stack')[0]})`,
       { cause: error },
     )
   }

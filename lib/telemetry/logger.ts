@@ -1,10 +1,16 @@
+import { type InspectOptions, inspect } from 'node:util'
 import createDebug from 'debug'
 import { type Clock, SECOND } from '../base/clock.js'
+import { printable } from '../base/errors.js'
 
 /**
  * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
- * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area` and
- * `status`, and those of the audit. Neither fields nor messages contain a secret, a token, the address of a delivery, or a body.
+ * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area`,
+ * `status` and `problems`, those of the audit, and `stack` of an error of the app's own code: its class and its frames, in
+ * one line.
+ *
+ * Each message and each field is one printable line of at most 4,000 characters, without control and format characters.
+ * None contains a secret, a token, the address of a delivery, or text of a body, a payload or a reply of the platform.
  */
 export interface Logger {
   /** Details for an investigation. */
@@ -23,13 +29,15 @@ export type LogLevel = keyof Logger
 
 type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
-/** Passes a line to the app's logger. Errors of the logger are dropped: it must not stop the work it reports. */
+/**
+ * Passes a line to the app's logger, printable. Errors of the logger are dropped: it must not stop the work it reports.
+ */
 export function createLog(logger: Logger | undefined): Log | undefined {
   return (
     logger &&
     function log(level, fields, message) {
       try {
-        const result = logger[level]?.(fields, message)
+        const result = logger[level]?.(printableFields(fields), printable(message))
         if (result instanceof Promise) result.catch(() => {})
       } catch {
         // There is no other place to report it.
@@ -38,18 +46,39 @@ export function createLog(logger: Logger | undefined): Log | undefined {
   )
 }
 
+function printableFields(fields: LogFields): LogFields {
+  const shown = Object.entries(fields).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? printable(value) : value,
+  ])
+  return Object.defineProperty(Object.fromEntries(shown), inspect.custom, { value: onOneLine })
+}
+
+/** The form of the fields for `console`, which would break an object with a long text into lines. */
+function onOneLine(this: LogFields, _depth: number, options: InspectOptions): string {
+  return inspect({ ...this }, { ...options, compact: true, breakLength: Number.POSITIVE_INFINITY })
+}
+
+/** A line, with the stack of the error that it reports. */
+export interface LogLine {
+  message: string
+  /** In one line. */
+  stack?: string | undefined
+}
+
 /** The shortest time between two lines of one class. */
 const EVERY_MS = 10 * SECOND
 
 /**
  * Returns a function that writes a debug line, and passes it to the app's logger. Of one class it writes at most a line
- * in ten seconds; the next one has the number of withheld lines.
+ * in ten seconds; the next one has the number of withheld lines. Classes come from fixed sets. `lineOf` is called for a
+ * line that is written.
  */
 export function createLogLines(log: Log | undefined, clock: Pick<Clock, 'monotonic'>) {
   const loggers = new Map<string, createDebug.Debugger>()
   const lines = new Map<string, { until: number; withheld: number }>()
 
-  return function write(area: string, className: string, message: string, level: LogLevel = 'debug') {
+  return function write(area: string, className: string, lineOf: () => LogLine, level: LogLevel = 'debug') {
     const debug = loggers.get(area) ?? createDebug(`marketplace-webhooks:${area}`)
     loggers.set(area, debug)
     if (!debug.enabled && !log) return
@@ -62,8 +91,9 @@ export function createLogLines(log: Log | undefined, clock: Pick<Clock, 'monoton
     }
     const withheld = last?.withheld ? ` (${last.withheld} more before this one)` : ''
     lines.set(key, { until: now + EVERY_MS, withheld: 0 })
-    log?.(level, { area, code: className }, message + withheld)
-    debug('%s%s', message, withheld)
+    const { message, stack } = lineOf()
+    log?.(level, { area, code: className, ...(stack ? { stack } : {}) }, message + withheld)
+    debug('%s%s%s', printable(message), withheld, stack ? ` ${printable(stack)}` : '')
   }
 }
 

@@ -1,26 +1,40 @@
 import type { Clock } from '../base/clock.js'
-import { MarketplaceError, thrownText } from '../base/errors.js'
+import { ownCode } from '../base/errors.js'
 import { messageFor, type WarningCode, warn } from '../base/warnings.js'
-import { createLog, createLogLines, type LogFields, type Logger, type LogLevel } from './logger.js'
+import {
+  createLog,
+  createLogLines,
+  type LogFields,
+  type Logger,
+  type LogLevel,
+  type LogLine,
+} from './logger.js'
 import { createMetrics } from './metrics.js'
+import { createSaid } from './received.js'
 import { createSpans } from './spans.js'
 
 /**
  * Debug lines (`DEBUG=marketplace-webhooks:*`), the app's logger, process warnings, and the metrics and spans of
  * OpenTelemetry, which are silent without an SDK. None of them contains an address, a secret, a token or a body, and none
- * of them throws: a failing logger or SDK must not stop the work it reports.
+ * of them throws: a failing logger or SDK must not stop the work it reports. Whatever fails, lines and warnings are
+ * bounded in number: by their class and the time, and by their code.
  */
 export function createTelemetry({
   clock,
   logger,
+  words,
 }: {
   clock: Pick<Clock, 'monotonic'>
   logger?: Logger | undefined
+  /** Names of events and states, which errors may quote: see `createSaid`. */
+  words?: readonly string[] | undefined
 }) {
   const metrics = createMetrics()
   const spans = createSpans()
   const sink = createLog(logger)
-  const warned = new Set<string>()
+  const said = createSaid(words)
+  /** The classes of each code that a warning was emitted for. */
+  const warned = new Map<WarningCode, Set<string>>()
 
   const log = quiet(createLogLines(sink, clock))
   /** Counts under `marketplace_webhooks.<name>`. Attributes come from fixed sets, never from received data. */
@@ -58,21 +72,32 @@ export function createTelemetry({
       if (isTracing()) remember(names)
     },
 
-    /** A failure in the background, counted and logged by its code. */
-    failure(area: string, error: unknown) {
-      const code = error instanceof MarketplaceError ? error.code : 'unexpected'
+    /**
+     * A failure in the background, counted and logged by its code. `received`: the text that the code of the app was given
+     * which has failed.
+     */
+    failure(area: string, error: unknown, received?: string) {
+      const code = ownCode(error) ?? 'unexpected'
       count('failures', { area, code })
-      log(area, code, thrownText(error, 1_000), 'error')
+      log(area, code, () => said(error, received), 'error')
     },
 
-    /** A process warning for the developer, also without `DEBUG`; once per code and class. */
-    warn(code: WarningCode, why?: string, className = '') {
-      const key = `${code}:${className}`
-      if (warned.has(key)) return
-      warned.add(key)
-      sink?.('warn', { code }, messageFor(code, why))
-      warn(code, why)
-    },
+    /**
+     * A process warning for the developer, also without `DEBUG`; once per code and class. After `MOST_CLASSES` classes of a
+     * code one more warning says that further ones are suppressed.
+     */
+    warn: quiet((code: WarningCode, why?: string | (() => LogLine), className: string = '') => {
+      const classes = warned.get(code) ?? new Set()
+      const key = className.slice(0, 200)
+      if (classes.size > MOST_CLASSES || classes.has(key)) return
+      warned.set(code, classes.add(key))
+      const { message, stack } =
+        classes.size > MOST_CLASSES ? LAST : typeof why === 'function' ? why() : { message: why }
+      sink?.('warn', { code, ...(stack ? { stack } : {}) }, messageFor(code, message))
+      warn(code, message)
+    }),
+
+    said,
 
     /** To the app's logger only. */
     report(level: LogLevel, fields: LogFields, message: string) {
@@ -85,6 +110,12 @@ export function createTelemetry({
 }
 
 export type Telemetry = ReturnType<typeof createTelemetry>
+
+/** The most classes of one code that a warning is emitted for: a class may be made while the app runs. */
+const MOST_CLASSES = 20
+const LAST: { message: string; stack?: undefined } = {
+  message: `Further warnings of this kind are suppressed in this process, after ${MOST_CLASSES} that differ; health() and the log still show that it fails`,
+}
 
 function quiet<Arguments extends unknown[]>(call: (...given: Arguments) => void) {
   return (...given: Arguments): void => {

@@ -176,7 +176,8 @@ describe('K24 a plug-in of the app', () => {
       emitWarning.mockRestore()
     })
     const telemetry = createTelemetry({ clock: systemClock })
-    telemetry.log('area', 'class', 'message')
+    telemetry.log('area', 'class', () => ({ message: 'message' }))
+    telemetry.log('area', 'class', () => fail('no line'))
     telemetry.count('reads', { outcome: 'found' })
     for (const odd of [
       new Error('x'),

@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
+import { problemOf } from '../../../lib/base/health.js'
 import { type Health, PROBLEMS } from '../../../lib/index.js'
 import { createHealthChanges } from '../../../lib/operations/health/health-changes.js'
+import { problemOfTurnedAway } from '../../../lib/operations/health/problems-of-counts.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { LogFields } from '../../../lib/telemetry/logger.js'
@@ -84,6 +86,27 @@ describe('onHealthChange', () => {
     timers.pop()?.callback()
     await new Promise((resolve) => setImmediate(resolve))
     expect(timers).toEqual([])
+  })
+
+  it('L48 is logged with the meaning of a problem whose message quotes names of deliveries', async () => {
+    const lines: string[] = []
+    const telemetry = {
+      hasLogger: true,
+      report: (_level: string, _fields: object, message: string) => void lines.push(message),
+      failure() {},
+    }
+    const problems = [
+      ...problemOfTurnedAway({ refused: 1, counted: [['canary created', 2]] }),
+      problemOf('other_items_only', 'all are for the item canary'),
+    ]
+    const check = async (): Promise<Health> => ({ status: 'degraded', problems, counts: null })
+    const { health, close } = createHealthChanges({ check, telemetry, clock: systemClock })
+    const found = await health()
+    close()
+    expect(found.problems.map(({ message }) => message).join()).toMatch(/canary.*canary/)
+    expect(lines).toHaveLength(1)
+    for (const { code } of problems) expect(lines[0]).toContain(PROBLEMS[code].means)
+    expect(lines[0]).not.toContain('canary')
   })
 
   it('K60 takes a listener that throws or rejects, and still calls the others', async () => {

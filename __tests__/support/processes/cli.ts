@@ -41,16 +41,23 @@ export function runCli(args: readonly string[], options: CliOptions = {}): Promi
  */
 export async function runCliHere(
   args: readonly string[],
-  { env = {}, input = '' }: Pick<CliOptions, 'env' | 'input'> = {},
+  {
+    env = {},
+    input = '',
+    isTerminal = false,
+  }: Pick<CliOptions, 'env' | 'input'> & { isTerminal?: boolean } = {},
 ): Promise<Ended> {
   const printed = { stdout: '', stderr: '' }
   const streamOf = (name: keyof typeof printed) =>
-    new Writable({
-      write(chunk, _encoding, written) {
-        printed[name] += chunk
-        written()
-      },
-    }) as unknown as NodeJS.WriteStream
+    Object.assign(
+      new Writable({
+        write(chunk, _encoding, written) {
+          printed[name] += chunk
+          written()
+        },
+      }),
+      isTerminal ? { isTTY: true } : {},
+    ) as unknown as NodeJS.WriteStream
   const [stdout, stderr] = [streamOf('stdout'), streamOf('stderr')]
   const stdin = Readable.from([Buffer.from(input)]) as unknown as NodeJS.ReadStream
   const code = await run(args, { version: '0.0.0', env: { ...env }, stdin, stdout, stderr })

@@ -4,6 +4,7 @@ import type { Command } from 'commander'
 import { examples } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE } from '../terminal/exit-codes.js'
+import { asLines } from '../terminal/layout.js'
 
 export function addBackup(program: Command, act: Act) {
   program
@@ -23,7 +24,7 @@ export function addBackup(program: Command, act: Act) {
         await context.record(marketplace, { action: 'backup', about: resolve(path) })
         await marketplace.backup(path)
         const { size } = statSync(path)
-        out.result({ path: resolve(path), bytes: size }, () => `${resolve(path)}: ${size} bytes`)
+        out.result({ path: resolve(path), bytes: size }, () => asLines(`${resolve(path)}: ${size} bytes`))
         return DONE
       }),
     )

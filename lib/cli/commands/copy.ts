@@ -2,8 +2,8 @@ import type { Command } from 'commander'
 import { copyStore, type PostgresStore, postgresStore } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { DONE, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
-import { plural } from '../terminal/layout.js'
+import { DONE, FIXES, Stop, stopFor, USAGE } from '../terminal/exit-codes.js'
+import { asLines, plural } from '../terminal/layout.js'
 import { passwordsOf } from '../terminal/settings.js'
 
 interface CopyOptions {
@@ -41,27 +41,25 @@ export function addCopy(program: Command, act: Act) {
           reason: reason ?? `from ${source}`,
           onProgress: ({ done, total }) => out.progress(`copying ${done} of ${total} rows …`),
         }).catch((error) => {
-          const fix = FIXES[error.code]
-          if (fix === undefined) throw error
-          throw new Stop(UNAVAILABLE, error.message, { code: error.code, fix })
+          throw stopFor(error, { ...FIXES, ...FIXES_OF_COPY })
         })
         const { subscriptions, entries } = summary
         const { pending, unhandled, done, dead } = entries
         const all = pending + unhandled + done + dead
         out.result({ from: source, to: target, ...summary }, () =>
-          [
+          asLines([
             `${target} has everything of ${source}: ${plural(subscriptions, 'subscription')}, and ` +
               `${plural(all, 'entry', 'entries')} of the journal (${pending} pending, ${unhandled} unhandled, ${done} done, ${dead} dead). Both were counted.`,
             `Set MARKETPLACE_STORE to ${target}, and start the app: it goes on with what is pending.`,
             `Do not start the app on ${source} again: it would handle the same entries a second time. Delete it when you no longer need it.`,
-          ].join('\n'),
+          ]),
         )
         return DONE
       }),
     )
 }
 
-const FIXES: Record<string, string> = {
+const FIXES_OF_COPY = {
   store_in_use: 'Stop every process of the app, run this command, and start the app on the new database.',
   store_unavailable: 'Check the two addresses, and that both databases run and accept this user.',
 }

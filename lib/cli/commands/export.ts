@@ -3,7 +3,8 @@ import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
-import { plural } from '../terminal/layout.js'
+import { asLines, plural } from '../terminal/layout.js'
+import { jsonText } from '../terminal/output.js'
 
 export function addExport(program: Command, act: Act) {
   program
@@ -19,12 +20,12 @@ export function addExport(program: Command, act: Act) {
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'export', businessUid: business })
         const data = await marketplace.businesses.export(business)
-        const text = JSON.stringify(data, null, 2)
+        const text = jsonText(data, 2)
         if (file === undefined) {
           out.result(data, () => text)
         } else {
           writeNew(file, text)
-          out.result({ file }, () => `Written to ${file}.`)
+          out.result({ file }, () => asLines(`Written to ${file}.`))
         }
         out.note(
           `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'journal entry', 'journal entries')}.`,

@@ -11,7 +11,7 @@ import {
 import { collected, examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
-import { table } from '../terminal/layout.js'
+import { oneLine, table } from '../terminal/layout.js'
 import { NEEDED_EVENTS } from '../terminal/needed-events.js'
 
 type Kind = 'app' | 'business' | 'directory'
@@ -64,7 +64,7 @@ export function addRegister(program: Command, act: Act) {
         const events = given.event ?? NEEDED_EVENTS
         const unknown = events.filter((event) => !(event in marketplace.webhooks.events))
         if (unknown.length > 0)
-          throw new Stop(USAGE, `Unknown event: ${unknown.join(', ')}`, {
+          throw new Stop(USAGE, `Unknown event: ${oneLine(unknown.join(', '))}`, {
             fix: `The events are ${Object.keys(marketplace.webhooks.events).join(', ')}.`,
           })
         if (!url.startsWith('https:'))

@@ -3,7 +3,8 @@ import type { Command } from 'commander'
 import { restoreBackup } from '../../index.js'
 import { examples } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { DONE, Stop, UNAVAILABLE } from '../terminal/exit-codes.js'
+import { DONE, FIXES, stopFor } from '../terminal/exit-codes.js'
+import { asLines } from '../terminal/layout.js'
 
 const PROGRESS = {
   copying: 'copying the backup',
@@ -32,23 +33,22 @@ export function addRestore(program: Command, act: Act) {
         const restored = await restoreBackup(options, backup, {
           onStep: (step) => out.progress(`${PROGRESS[step]} …`),
         }).catch((error) => {
-          if (error.code !== 'store_in_use') throw error
-          throw new Stop(UNAVAILABLE, error.message, {
-            code: error.code,
-            fix: 'Stop every process of the app, run this command, and start the app again.',
+          throw stopFor(error, {
+            ...FIXES,
+            store_in_use: 'Stop every process of the app, run this command, and start the app again.',
           })
         })
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'restore', about: resolve(backup) })
         const { path, formerPath, subscriptions } = restored
         out.result({ backup: resolve(backup), ...restored }, () =>
-          [
+          asLines([
             `${path} now has the content of ${resolve(backup)}.`,
             formerPath
               ? `The former database is ${formerPath}: delete it when you no longer need it.`
               : 'There was no database before.',
             `Start the app. It reads ${subscriptions} subscriptions again, about four a second and all within ten minutes, and handles again what was pending in the backup.`,
-          ].join('\n'),
+          ]),
         )
         return DONE
       }),

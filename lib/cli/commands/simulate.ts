@@ -4,6 +4,7 @@ import { sampleDelivery } from '../../testing/index.js'
 import { examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO, UNAVAILABLE } from '../terminal/exit-codes.js'
+import { oneLine } from '../terminal/layout.js'
 import { postDelivery } from '../terminal/post.js'
 
 interface SimulateOptions {
@@ -51,8 +52,8 @@ export function addSimulate(program: Command, act: Act) {
         const issues = Array.isArray(body.issues) ? body.issues.map(textIn).filter(Boolean) : null
         out.result({ event, status, ms, id, code, issues }, () =>
           [
-            `${event}: ${status} in ${ms} ms${id ? `, accepted as ${id}` : ''}${code ? `, ${code}` : ''}`,
-            ...(issues ?? []),
+            `${event}: ${status} in ${ms} ms${id ? `, accepted as ${oneLine(String(id))}` : ''}${code ? `, ${oneLine(String(code))}` : ''}`,
+            ...(Array.isArray(issues) ? issues.map((issue) => oneLine(String(issue))) : []),
           ].join('\n'),
         )
         if (status === 404) out.note('404 means: the mount address or the delivery secret is wrong.')

@@ -1,5 +1,6 @@
 import type { PurchaseChange } from '../../index.js'
 import type { Delivery, PlatformRequest, Simulator } from '../../testing/index.js'
+import { oneLine } from '../terminal/layout.js'
 import type { Output } from '../terminal/output.js'
 import { KEYS } from './keys.js'
 
@@ -11,7 +12,10 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
 
   function line(kind: string, text: string, value: object) {
     const at = new Date().toISOString()
-    out.result({ at, kind, ...value }, () => `${paint.dim(at.slice(11, 23))}  ${kind.padEnd(8)}  ${text}`)
+    out.result(
+      { at, kind, ...value },
+      () => `${paint.dim(at.slice(11, 23))}  ${kind.padEnd(8)}  ${oneLine(text)}`,
+    )
   }
 
   function delivery({ event, status, error, business_uid, subscription_uid }: Delivery) {
@@ -79,17 +83,15 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
         baseUrl,
         authUrl,
       })
-      out.note(
-        [
-          'Settings for your app:',
-          `  MARKETPLACE_BASE_URL=${baseUrl}`,
-          `  MARKETPLACE_AUTH_URL=${authUrl}`,
-          `  MARKETPLACE_CLIENT_ID=${clientId}`,
-          '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, unless you have set another one here',
-          `  MARKETPLACE_PURCHASABLE_UID=${purchasableUid}`,
-          `  MARKETPLACE_CODE_NAME=${codeName}`,
-        ].join('\n'),
-      )
+      out.note([
+        'Settings for your app:',
+        `  MARKETPLACE_BASE_URL=${baseUrl}`,
+        `  MARKETPLACE_AUTH_URL=${authUrl}`,
+        `  MARKETPLACE_CLIENT_ID=${clientId}`,
+        '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, unless you have set another one here',
+        `  MARKETPLACE_PURCHASABLE_UID=${purchasableUid}`,
+        `  MARKETPLACE_CODE_NAME=${codeName}`,
+      ])
       keys()
     },
   }

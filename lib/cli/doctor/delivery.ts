@@ -1,4 +1,5 @@
 import type { Marketplace } from '../../index.js'
+import { oneLine } from '../terminal/layout.js'
 import { NEEDED_EVENTS } from '../terminal/needed-events.js'
 import { type Posted, postDelivery } from '../terminal/post.js'
 import { type Finding, failed, ok, skipped, warning } from './report.js'
@@ -19,7 +20,7 @@ export async function checkDelivery(options: {
   const fault = faultOf(posted)
   if (fault) return fault
   const { ms, body } = posted as Posted & { kind: 'answered' }
-  const id = String(body.id)
+  const id = oneLine(String(body.id))
   if (!marketplace)
     return ok(
       `the app accepted it in ${ms} ms as ${id}; its database was not checked, because it cannot be opened`,
@@ -44,7 +45,7 @@ function faultOf(posted: Posted): Finding | undefined {
       'Check that the app runs, and that the address reaches it from outside (DNS, proxy, firewall).',
     )
   const { status, body } = posted
-  const code = typeof body.code === 'string' ? ` ${body.code}` : ''
+  const code = typeof body.code === 'string' ? ` ${oneLine(body.code)}` : ''
   if (status === 404)
     return failed(
       'the reply was 404: the address is not the mount address of the router, or the delivery secret is wrong',

@@ -1,4 +1,5 @@
 import type { ImportSummary } from '../../index.js'
+import { oneLine } from '../terminal/layout.js'
 import type { Output } from '../terminal/output.js'
 import type { Customers } from './lines.js'
 
@@ -22,9 +23,8 @@ export function createReporter(out: Output, customers: Customers): Reporter {
       if (out.isJson) return out.result(shown, () => '')
       if (QUIET_RESULTS.includes(result)) return
       const uids = [subscription_uid, business_uid].filter(Boolean).join(' of ')
-      out.result(
-        shown,
-        () => `line ${number}: ${result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`,
+      out.result(shown, () =>
+        oneLine(`line ${number}: ${result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`),
       )
     },
     progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {

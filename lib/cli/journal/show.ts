@@ -2,14 +2,17 @@ import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO, Stop } from '../terminal/exit-codes.js'
-import { fields, shortTime } from '../terminal/layout.js'
+import { fields, oneLine, shortTime } from '../terminal/layout.js'
+import { jsonText } from '../terminal/output.js'
 import { statusOf } from './list.js'
 
 export function addJournalShow(journal: Command, act: Act) {
   journal
     .command('show')
     .summary('show one entry with its payload')
-    .description('Show one entry with its payload. Exit code 1: no entry has this id.')
+    .description(
+      'Show one entry with its payload, and the stack of the error of its handler. Exit code 1: no entry has this id.',
+    )
     .argument('<id>', 'the id of the entry', trimmed)
     .addHelpText('after', examples('journal show 019a1b2c-3d4e-7f50-8123-456789abcdef'))
     .action(
@@ -38,7 +41,8 @@ export function addJournalShow(journal: Command, act: Act) {
               out.width,
             ),
             '',
-            JSON.stringify(entry.payload, null, 2),
+            ...(entry.stack === null ? [] : [...entry.stack.split('\n').map(asFrame), '']),
+            jsonText(entry.payload, 2),
           ].join('\n'),
         )
         return DONE
@@ -46,8 +50,13 @@ export function addJournalShow(journal: Command, act: Act) {
     )
 }
 
+/** A line of a stack. The frames are indented. */
+function asFrame(line: string): string {
+  return line.startsWith(' ') ? `    ${oneLine(line)}` : oneLine(line)
+}
+
 export function notFound(id: string): Stop {
-  return new Stop(NO, `No entry has the id ${id}`, {
+  return new Stop(NO, `No entry has the id ${oneLine(id)}`, {
     code: 'not_found',
     fix: 'List the entries with `journal list`. The retention of this one may have ended.',
   })

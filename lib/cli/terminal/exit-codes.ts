@@ -1,4 +1,5 @@
 import { type ErrorCode, MarketplaceError } from '../../index.js'
+import { asLines, oneLine } from './layout.js'
 
 /** Every exit code of the program, and its meaning. */
 export const EXIT_CODES = {
@@ -19,19 +20,23 @@ export const UNAVAILABLE = 3
 export const FAULT = 70
 export const INTERRUPTED = 130
 
-/** Ends a command with a message for the person, a way to fix the problem, and an exit code. */
+/** Ends a command with a message for the person, a line or several, a way to fix the problem, and an exit code. */
 export class Stop extends Error {
   readonly exitCode: ExitCode
   readonly code: string
   /** What the person can do next. */
   readonly fix: string | undefined
 
-  constructor(exitCode: ExitCode, message: string, options: { fix?: string; code?: string } = {}) {
-    super(message)
+  constructor(
+    exitCode: ExitCode,
+    message: string | readonly string[],
+    options: { fix?: string | undefined; code?: string } = {},
+  ) {
+    super(asLines(message))
     this.name = 'Stop'
     this.exitCode = exitCode
     this.code = options.code ?? (exitCode === USAGE ? 'usage' : 'stopped')
-    this.fix = options.fix
+    this.fix = options.fix && asLines(options.fix)
   }
 }
 
@@ -42,17 +47,19 @@ const OF_USAGE: readonly ErrorCode[] = [
   'token_kind_not_accepted',
 ]
 
-/** The message, the exit code and, if known, the fix for any error. */
-export function stopFor(error: unknown): Stop {
+/** The message, the exit code and, if known, the fix for any error. The lines of SQL in a message stay, so that it can be copied. */
+export function stopFor(error: unknown, fixes = FIXES): Stop {
   if (error instanceof Stop) return error
   if (!(error instanceof MarketplaceError)) {
     const message = error instanceof Error ? error.message : String(error)
-    return new Stop(FAULT, `An unexpected error: ${message}`, { code: 'unexpected' })
+    return new Stop(FAULT, `An unexpected error: ${oneLine(message)}`, { code: 'unexpected' })
   }
   const exitCode = OF_USAGE.includes(error.code) ? USAGE : UNAVAILABLE
-  const fix = FIXES[error.code]
-  return new Stop(exitCode, error.message, { code: error.code, ...(fix ? { fix } : {}) })
+  return new Stop(exitCode, error.message.split(LINE_OF_SQL), { code: error.code, fix: fixes[error.code] })
 }
+
+/** The SQL for missing rights that a message contains. Every other end of a line comes from a path or a name in the message. */
+const LINE_OF_SQL = /\n(?=(?:create schema|or start the app|grant|alter) )/
 
 /** What a person can do about an error, by its code. */
 export const FIXES: Partial<Record<ErrorCode, string>> = {

@@ -80,6 +80,15 @@ export function plural(count: number, one: string, many = `${one}s`): string {
   return `${count} ${count === 1 ? one : many}`
 }
 
-function oneLine(text: string): string {
+/** Lines of which each stays one, whatever ends of lines the texts in it contain. */
+export function asLines(lines: string | readonly string[]): string {
+  return [lines]
+    .flat()
+    .map((line) => line.replaceAll('\n', ' '))
+    .join('\n')
+}
+
+/** A received text as one line, whatever ends of lines it contains. */
+export function oneLine(text: string): string {
   return text.replace(/\s+/g, ' ').trim()
 }

@@ -1,5 +1,7 @@
+import { randomUUID } from 'node:crypto'
 import type { Writable } from 'node:stream'
 import type { Stop } from './exit-codes.js'
+import { asLines } from './layout.js'
 
 type Stream = Writable & { isTTY?: boolean; columns?: number }
 
@@ -10,8 +12,8 @@ export interface Output {
   readonly paint: Paint
   /** Prints a result: with `--json` its value on one line, else its text. */
   result(value: unknown, text: () => string): void
-  /** Prints a text for people, on stderr. */
-  note(text: string): void
+  /** Prints a line for people, or several, on stderr. */
+  note(text: string | readonly string[]): void
   /** Prints a line on stderr that the next output replaces; on a terminal only. */
   progress(text: string): void
   warning(text: string): void
@@ -23,7 +25,10 @@ export interface Output {
 /** Colours a text for a terminal. Without a terminal the text stays unchanged. */
 export type Paint = Record<'good' | 'bad' | 'unsure' | 'dim' | 'bold', (text: string) => string>
 
-/** The output of a command. Results go to stdout, everything else to stderr. It removes secrets and control characters. */
+/**
+ * The output of a command. Results go to stdout, everything else to stderr. It removes secrets, and all
+ * control and format characters but its own colours.
+ */
 export function createOutput(options: {
   stdout: Stream
   stderr: Stream
@@ -32,13 +37,14 @@ export function createOutput(options: {
 }): Output {
   const { stdout, stderr, env, isJson } = options
   const mayPaint = !env.NO_COLOR && env.TERM !== 'dumb' && !isJson
-  const paint = paintFor(mayPaint && stdout.isTTY === true)
-  const onErrors = paintFor(mayPaint && stderr.isTTY === true)
+  const colours = createColours()
+  const paint = colours.paintFor(mayPaint && stdout.isTTY === true)
+  const onErrors = colours.paintFor(mayPaint && stderr.isTTY === true)
   let secrets: string[] = []
   let isProgressShown = false
 
   function clean(text: string): string {
-    return printable(secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text))
+    return colours.shown(secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text))
   }
 
   function writeErr(text: string) {
@@ -54,18 +60,18 @@ export function createOutput(options: {
     result(value, text) {
       if (isProgressShown) stderr.write('\r\u001b[K')
       isProgressShown = false
-      const shown = isJson ? JSON.stringify(value) : text()
+      const shown = isJson ? jsonText(value) : text()
       if (shown !== '') stdout.write(`${clean(shown)}\n`)
     },
-    note: (text) => writeErr(text),
+    note: (text) => writeErr(asLines(text)),
     progress(text) {
       if (stderr.isTTY !== true) return
-      stderr.write(`\r\u001b[K${clean(text)}`)
+      stderr.write(`\r\u001b[K${clean(asLines(text))}`)
       isProgressShown = true
     },
-    warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${text}`),
+    warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${asLines(text)}`),
     error({ message, fix, code, exitCode }) {
-      if (isJson) return writeErr(JSON.stringify({ error: { code, message, fix: fix ?? null, exitCode } }))
+      if (isJson) return writeErr(jsonText({ error: { code, message, fix: fix ?? null, exitCode } }))
       writeErr(`${onErrors.bad('error:')} ${message}`)
       if (fix) writeErr(fix)
     },
@@ -84,22 +90,43 @@ function formsOf(secret: string): string[] {
 }
 
 /**
- * Removes control characters and direction marks, so that received data cannot control the terminal. Colours stay.
+ * Control and format characters, separators of lines and paragraphs, halves of surrogate pairs, and all characters that are
+ * not shown, such as tags and variation selectors.
  */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+
+/** The text without anything that controls a terminal or changes how it is read. The ends of lines stay. */
 function printable(text: string): string {
-  return text.replace(CONTROL, '\ufffd')
+  return text.replaceAll('\t', ' ').replace(UNPRINTABLE, (each) => (each === '\n' ? each : '\ufffd'))
 }
 
-const CONTROL =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it looks for
-  /\u001b(?!\[\d{1,2}m)|[\u0000-\u0008\u000b-\u001a\u001c-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g
+/** The same value as a JSON text without these characters. JSON has them only in strings, where they can be escaped. */
+export function jsonText(value: unknown, indent?: number): string {
+  return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (each) =>
+    each === '\n' ? each : [...Array(each.length).keys()].map((at) => escaped(each.charCodeAt(at))).join(''),
+  )
+}
+
+const escaped = (unit: number) => `\\u${unit.toString(16).padStart(4, '0')}`
 
 const SGR = { good: 32, bad: 31, unsure: 33, dim: 2, bold: 1 }
 
-function paintFor(mayPaint: boolean): Paint {
-  const entries = Object.entries(SGR).map(([name, code]) => [
-    name,
-    (text: string) => (mayPaint ? `\u001b[${code}m${text}\u001b[0m` : text),
-  ])
-  return Object.fromEntries(entries) as Paint
+/**
+ * The colours of this program. In a text they are marks with a random number, which no received text can contain, and
+ * `shown` makes colours of them after everything else that looks like one was removed.
+ */
+function createColours() {
+  const mark = `<${randomUUID()}:`
+  const marks = new RegExp(`${mark}(\\d+)>`, 'g')
+
+  return {
+    paintFor(mayPaint: boolean): Paint {
+      const entries = Object.entries(SGR).map(([name, code]) => [
+        name,
+        (text: string) => (mayPaint ? `${mark}${code}>${text}${mark}0>` : text),
+      ])
+      return Object.fromEntries(entries) as Paint
+    },
+    shown: (text: string): string => printable(text).replace(marks, '\u001b[$1m'),
+  }
 }

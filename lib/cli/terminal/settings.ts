@@ -30,7 +30,7 @@ export function optionsFromEnvironment(env: NodeJS.ProcessEnv): MarketplaceOptio
 /** The error for faults of the options. It names the settings of the environment, unless the options come from the file `config`. */
 export function settingsStop(error: ConfigError, env: NodeJS.ProcessEnv, config: string | undefined): Stop {
   const faults = config ? error.faults : [...new Set(error.faults.map((fault) => inEnvironment(fault, env)))]
-  return new Stop(USAGE, `The settings are not valid:\n${faults.map((fault) => `  - ${fault}`).join('\n')}`, {
+  return new Stop(USAGE, ['The settings are not valid:', ...faults.map((fault) => `  - ${fault}`)], {
     code: 'config_invalid',
     fix: config
       ? `Correct them in ${config}.`

@@ -1,6 +1,6 @@
 import { type Decision, nextStepOf } from '../../index.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
-import { fields, shortTime, table, wrapped } from './layout.js'
+import { fields, oneLine, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
 /** The command for the action of a next step. */
@@ -45,7 +45,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
   )
   const rest = subscriptions.length - MAX_SHOWN
   return [
-    `${paint.bold(business_uid)}: ${answer}.`,
+    `${paint.bold(oneLine(business_uid))}: ${answer}.`,
     about,
     '',
     ...wrapped(explanation, width),

@@ -192,10 +192,15 @@ export function Uid({ children }: { children: string }) {
 }
 
 export function Json({ value }: { value: unknown }) {
+  return <Lines label="Content" text={JSON.stringify(value, undefined, 2)} />
+}
+
+/** A text of many lines, in a box that scrolls. */
+export function Lines({ label, text }: { label: string; text: string }) {
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so the keyboard must reach it
-    <section class="json" tabIndex={0} aria-label="Content">
-      <pre>{JSON.stringify(value, undefined, 2)}</pre>
+    <section class="json" tabIndex={0} aria-label={label}>
+      <pre>{text}</pre>
     </section>
   )
 }

@@ -49,6 +49,7 @@ export function rowsFor({ role }: Person) {
       return {
         ...entryRow(entry),
         issues: entry.issues,
+        stack: seesAll ? entry.stack : null,
         payload: isOpen ? entry.payload : shapeOf(entry.payload, isKnownName),
         isMasked: !isOpen,
       }

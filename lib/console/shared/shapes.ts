@@ -76,8 +76,9 @@ export type EntryRow = Pick<
   | 'cause'
 >
 
-/** With its payload; for support only the shape of it, with the names of known fields. */
-export type EntryDetail = EntryRow & Pick<JournalEntry, 'issues' | 'payload'> & { isMasked: boolean }
+/** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, and no stack. */
+export type EntryDetail = EntryRow &
+  Pick<JournalEntry, 'issues' | 'stack' | 'payload'> & { isMasked: boolean }
 
 export const ATTENTION_STATUSES = ['dead', 'retrying'] as const
 export type AttentionStatus = (typeof ATTENTION_STATUSES)[number]

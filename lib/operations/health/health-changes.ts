@@ -1,4 +1,5 @@
 import { type Clock, SECOND } from '../../base/clock.js'
+import { PROBLEMS } from '../../base/health.js'
 import { createListeners } from '../../base/listeners.js'
 import type { Telemetry } from '../../telemetry/telemetry.js'
 import type { Health } from './health-check.js'
@@ -79,5 +80,11 @@ function fieldsOf({ status, problems }: Health) {
 
 function summaryOf({ status, problems }: Health): string {
   if (status === 'ok') return 'ok again'
-  return `${status}: ${problems.map(({ message, next }) => `${message}. ${next}`).join(' ')}`
+  return `${status}: ${problems.map((problem) => `${saidOf(problem)} ${problem.next}`).join(' ')}`
+}
+
+/** The message of a problem, or its meaning if the message quotes what was received: a log must not repeat that. */
+function saidOf({ code, message }: Health['problems'][number]): string {
+  const row = PROBLEMS[code]
+  return 'quotes' in row ? row.means : `${message}.`
 }

@@ -30,8 +30,13 @@ export interface JournalEntry extends Named {
   cause: Cause | null
   issues: string[] | null
   attempts: number
-  /** The last error. It begins with the class, such as `TypeError: x is not a function`. */
+  /** The last error in one line. It begins with the class, such as `TypeError: x is not a function`. */
   error: string | null
+  /**
+   * The stack of that error and of its causes, at most 4,000 characters: a line with class and message, and a line for each
+   * frame. Null if a handler threw no error.
+   */
+  stack: string | null
   receivedAt: string
   dueAt: string | null
 }

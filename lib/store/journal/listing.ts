@@ -187,6 +187,7 @@ function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
     issues: row.issues === null ? null : JSON.parse(row.issues),
     attempts: row.attempts,
     error: row.error,
+    stack: row.stack,
     receivedAt: iso(row.received_at),
     dueAt: row.status === 'pending' ? iso(row.due_at ?? row.received_at) : null,
   }

@@ -49,7 +49,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
   async function endAsDead(trx: Connection, ids: readonly string[]): Promise<DeadEntry[]> {
     if (ids.length === 0) return []
     return sql<DeadEntry>`
-      update journal set status = 'dead', due_at = null, settled_at = ${engine.now()}, error = ${NO_HANDLER}
+      update journal set status = 'dead', due_at = null, settled_at = ${engine.now()}, error = ${NO_HANDLER}, stack = null
       where ${engine.isOneOf('id', ids)}
       returning id, kind, name, business_uid as "businessUid", subscription_uid as "subscriptionUid", attempts, error`.execute(
       trx,

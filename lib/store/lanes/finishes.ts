@@ -19,7 +19,7 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     // The join alone finds the rows. With `id in (…)` beside it SQLite walks the whole batch for each id of the list.
     await sql`
       update journal set
-        status = finished.status, attempts = finished.attempt, error = finished.error,
+        status = finished.status, attempts = finished.attempt, error = finished.error, stack = finished.stack,
         due_at = ${engine.now()} + finished.in_ms, tried_under = finished.lease,
         settled_at = ${engine.now()}
       from ${engine.rows(JSON.stringify(rows), COLUMNS)} as finished
@@ -75,6 +75,7 @@ function resultsOf({ id: key, leaseToken: lease, results }: LaneFinish) {
     status: result.kind === 'retry' ? 'pending' : result.kind,
     in_ms: result.kind === 'retry' ? Math.round(result.inMs) : null,
     error: result.kind === 'done' ? null : storable(result.error),
+    stack: result.kind === 'done' || !result.stack ? null : storable(result.stack),
   }))
 }
 
@@ -86,4 +87,5 @@ const COLUMNS = {
   status: 'text',
   in_ms: 'integer',
   error: 'text',
+  stack: 'text',
 } as const

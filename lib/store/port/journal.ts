@@ -141,8 +141,14 @@ export interface LaneFinish extends Leased {
 export interface EntryEnd {
   id: string
   attempt: number
-  /** `retry`: due again in `inMs`. `dead`: only a replay makes it pending again. */
-  result: { kind: 'done' } | { kind: 'retry'; inMs: number; error: string } | { kind: 'dead'; error: string }
+  /**
+   * `retry`: due again in `inMs`. `dead`: only a replay makes it pending again. `stack` of an error of a handler: its class,
+   * message and frames, a line for each.
+   */
+  result:
+    | { kind: 'done' }
+    | { kind: 'retry'; inMs: number; error: string; stack?: string | null }
+    | { kind: 'dead'; error: string; stack?: string | null }
 }
 
 /** Which entries of the journal to list. */
@@ -175,6 +181,8 @@ export interface JournalEntry {
   issues: string[] | null
   attempts: number
   error: string | null
+  /** The stack of the error, a line for each frame; null if a handler threw no error. */
+  stack: string | null
   receivedAt: string
   dueAt: string | null
 }

@@ -112,6 +112,7 @@ function tables(engine: Dialect): Sql[] {
       cause text,
       secret text,
       unread integer not null default 0,
+      stack text,
       payload text not null
     ) ${engine.busyTable}`,
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,

@@ -95,6 +95,8 @@ export interface JournalTable {
   secret: string | null
   /** 0: it names what was read before, or nobody can have sent it. 1: an event or a delivery that may be made up. */
   unread: 0 | 1
+  /** Of `error`, if a handler threw it: a line for each frame. */
+  stack: string | null
   /** JSON; null when recognised */
   issues: string | null
   /** JSON */

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
-import { classOf, thrownText } from '../../base/errors.js'
+import { classOf, stackOf, thrownText } from '../../base/errors.js'
 import { orAborted } from '../../base/waiting.js'
 import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
@@ -27,9 +27,13 @@ type Prepared = { payload: unknown } | { error: unknown }
 
 /**
  * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
- * when the end is written, so that a listener finds the entry dead and can replay it.
+ * when the end is written, so that a listener finds the entry dead and can replay it. `thrown`: what a handler threw.
  */
-export type Handled = EntryEnd['result'] & { isUntried?: true; report?: () => void }
+export type Handled = EntryEnd['result'] & {
+  isUntried?: true
+  report?: () => void
+  thrown?: { error: unknown }
+}
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, this process calls only the failed ones again. All of them
@@ -49,8 +53,8 @@ export function createHandlerCalls(options: {
   clock: Clock
   /** Runs around each call of a handler, and returns its result. */
   around?(entry: Entry, call: () => unknown): unknown
-  /** `label.handler` is the topic of the handler and its number in this process. */
-  onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string }): void
+  /** `label.handler` is the topic of the handler and its number in this process. `payload` is that of the entry. */
+  onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string; payload: string }): void
 }) {
   const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
@@ -62,10 +66,10 @@ export function createHandlerCalls(options: {
   const succeeded = new LRUCache<string, { done: Set<AnyHandler>; lease: string }>({ max: 1_000 })
 
   function report(entry: Entry, handler: AnyHandler, error: unknown, retryInMs: number | null) {
-    const { id, kind, name, businessUid, subscriptionUid, attempt } = entry
+    const { id, kind, name, businessUid, subscriptionUid, attempt, payload } = entry
     onHandlerError(
       { id, kind, name, businessUid, subscriptionUid, attempt, error, retryInMs },
-      { handler: handlers.labelOf(handler), errorClass: classOf(error) },
+      { handler: handlers.labelOf(handler), errorClass: classOf(error), payload },
     )
   }
 
@@ -75,13 +79,18 @@ export function createHandlerCalls(options: {
     const reportAll = () => {
       for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
     }
-    const error = thrownText(failures[0]?.error, MAX_ERROR_LENGTH)
+    const thrown = { error: failures[0]?.error }
+    const told = {
+      error: thrownText(thrown.error, MAX_ERROR_LENGTH),
+      stack: stackOf(thrown.error),
+      thrown,
+    }
     if (retryInMs === null) {
       succeeded.delete(entry.id)
-      return { kind: 'dead', error, report: reportAll }
+      return { kind: 'dead', ...told, report: reportAll }
     }
     reportAll()
-    return { kind: 'retry', inMs: retryInMs, error }
+    return { kind: 'retry', inMs: retryInMs, ...told }
   }
 
   /** An outage of the store or of the platform uses up no tries of an entry. */

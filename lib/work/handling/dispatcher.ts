@@ -3,7 +3,6 @@ import { createSlices } from '../../base/waiting.js'
 import {
   type DeadEntry,
   type Entry,
-  type EntryEnd,
   LANE_URGENCY,
   type LaneClaim,
   type LaneUrgency,
@@ -46,7 +45,7 @@ export function createDispatcher(
     renewEveryMs: number
     pollMs: number
     clock: Clock
-    onHandled?(entry: Entry, result: EntryEnd['result']): void
+    onHandled?(entry: Entry, result: Handled): void
     /** Called for an entry that became dead without a failed try. */
     onDead(entry: DeadEntry): void
     onError(error: unknown): void

@@ -31,11 +31,13 @@ export function createLaneResults(options: {
     const held = finishes.write(() => {
       written = unwritten.splice(0)
       isReleased = isComplete
-      const results = written.map(({ entry: { id, attempt }, result: { report: _, ...result } }) => ({
-        id,
-        attempt,
-        result,
-      }))
+      const results = written.map(
+        ({ entry: { id, attempt }, result: { report: _, thrown: __, ...result } }) => ({
+          id,
+          attempt,
+          result,
+        }),
+      )
       const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
       return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
     }, lost)

@@ -2,7 +2,7 @@ import { useContext } from 'preact/hooks'
 import type { EntryRow } from '../../shared/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Badge, Box, Button, Facts, Json, Trouble, Uid, When } from '../parts.js'
+import { Badge, Box, Button, Facts, Json, Lines, Trouble, Uid, When } from '../parts.js'
 import { SessionContext } from '../session.js'
 
 /** One journal entry, in a dialog. */
@@ -29,6 +29,12 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
                 <li key={issue}>{issue}</li>
               ))}
             </ul>
+          )}
+          {entry.stack && (
+            <>
+              <h3>Stack</h3>
+              <Lines label="Stack" text={entry.stack} />
+            </>
           )}
           <h3>{entry.isMasked ? 'Shape (only operators see values)' : 'Content'}</h3>
           <Json value={entry.payload} />

@@ -68,6 +68,7 @@ const JOURNAL: Record<Exclude<keyof JournalTable, 'seq'>, Kind> = {
   issues: 'text',
   cause: 'text',
   secret: 'text',
+  stack: 'text',
   unread: 'number',
   payload: 'text',
 }

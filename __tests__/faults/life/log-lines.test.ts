@@ -1,0 +1,365 @@
+import { describe, expect, it } from '@jest/globals'
+import { z } from 'zod'
+import { HOUR } from '../../../lib/base/clock.js'
+import { WARNINGS } from '../../../lib/base/warnings.js'
+import type { Logger } from '../../../lib/index.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
+import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { captureDebug, quietWarnings } from '../../support/output.js'
+import { createScene, serve } from '../../support/scene.js'
+import { consoleCaller, mountConsole } from '../../support/scenes/console.js'
+import { until } from '../../support/until.js'
+
+/** Each ends or changes a line, or turns the text after it around. */
+const ODD =
+  'one\r\ntwo\u0000\u001b[31mred\u0085\u009b2J\u202eesrever\u2066\u200b\u2028\ufeff\ud800.\u{e0041}\u{e0000}\ufe0f\u3164\u001b]8;;http://x\u0007'
+const CANARY = 'canary of a buyer'
+const PRINTABLE = /^[^\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{DI}]{1,4200}$/u
+
+describe('L47 a line of the log', () => {
+  it('L47 is one printable line of bounded length, whatever is thrown or received', async () => {
+    const { lines, all, logger } = collecting()
+    let answer: () => boolean = () => true
+    const { marketplace, platform, deliver, app, url } = await createScene({
+      logger,
+      handlers: { retryDelaysMs: [] },
+      freshness: { waitMs: 0 },
+      entitledWhen: () => answer(),
+      verifyDelivery({ text }) {
+        if (text?.includes('unverified')) throw new RangeError(`${ODD}, ${'y'.repeat(10_000)}`)
+        return true
+      },
+    })
+    app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b\u202e\u2066' }))
+    const thrown = [
+      () => new Error(ODD + 'x'.repeat(10_000)),
+      () => ODD,
+      () => Object.assign(new Error('x'), { name: ODD }),
+      () =>
+        Object.assign(new Error('x'), {
+          stack: `${ODD}\n    at ${ODD}\n    at ${'z'.repeat(9_000)} (f:1:1)`,
+        }),
+      () => new Error('outer', { cause: new Error(ODD) }),
+      () => new (Object.defineProperty(class extends Error {}, 'name', { value: ODD }))('of an odd class'),
+    ]
+    for (const make of thrown) {
+      const remove = marketplace.on('application/installed', () => {
+        throw make()
+      })
+      await deliver(sampleDelivery('application/installed', { business_id: 'b\u202e\u2066' }))
+      await marketplace.settled()
+      remove()
+    }
+    marketplace.onHandlerError(({ error }) => {
+      throw error
+    })
+    marketplace.onHealthChange(() => Promise.reject(new Error(ODD)))
+    expect((await deliver({ unverified: true })).status).toBe(503)
+    await serveOtherwise(marketplace, () => Promise.reject(new Error(`otherwise ${ODD}`)))
+    answer = () => {
+      throw new Error(`the rule ${ODD}`)
+    }
+    await deliver(
+      sampleDelivery('purchasable_subscription/create', {
+        business_id: 'b\u202e\u2066',
+        subscription_uid: 's\u2028',
+        purchasable_uid: 'item-\u202e\u200b',
+      }),
+    )
+    await deliver({ entity_name: ODD, event_type: ODD, data: {} })
+    await deliver(sampleDelivery('application/installed', { business_id: 'x'.repeat(500_000) }))
+    await marketplace.journal.recordAction({ actor: ODD, action: ODD, reason: ODD, businessUid: 'b\u202e' })
+    platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
+    await platform.settled()
+    await until(
+      'the rule fails',
+      async () => (await marketplace.explain('b2')).reason === 'entitled_when_failed',
+    )
+    await marketplace.health()
+    expect((await fetch(`${url}/paid`)).status).toBe(503)
+
+    expect(lines.map(([level]) => level)).toEqual(expect.arrayContaining(['debug', 'warn', 'error']))
+    for (const code of ['handler_failed', 'otherwise_failed', 'entitled_when_failed', 'action'])
+      expect(lines.map(([, fields]) => fields.code)).toContain(code)
+    // The controls: the texts themselves are there.
+    for (const text of ['two', 'red', 'of an odd class', 'otherwise one two', 'the rule one two', 'yyy'])
+      expect(all().join('\n')).toContain(text)
+    expect(all().filter((text) => !PRINTABLE.test(text))).toEqual([])
+  })
+
+  it('L48 contains no text of what its code was given, however the error quotes it', async () => {
+    const { lines, all, logger } = collecting()
+    let [ruleFails, mayEnter] = [false, true]
+    const { marketplace, platform, deliver, app, url } = await createScene({
+      logger,
+      handlers: { retryDelaysMs: [] },
+      entitledWhen(record) {
+        if (ruleFails) throw new Error(`cannot understand ${String(record.note)}`)
+        return mayEnter
+      },
+      verifyDelivery({ text = '' }) {
+        if (text.includes('unverified')) JSON.parse(`${text}${text}`)
+        return true
+      },
+    })
+    app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b0' }))
+    const note = `${CANARY}, "quoted"\nand long enough to be cut by a message`
+    const quotes: ((data: Record<string, unknown>) => unknown)[] = [
+      (data) => JSON.parse(String(data.note)),
+      (data) => JSON.parse(`{"note":${String(data.note)}}`),
+      (data) => z.strictObject({ plan: z.literal('a') }).parse(data),
+      (data) => {
+        throw new Error(`cannot use ${JSON.stringify(data)}`)
+      },
+      (data) => {
+        throw new Error(String(data.note).toUpperCase())
+      },
+      (data) => {
+        throw `thrown: ${String(data.note)}`
+      },
+      (data) => {
+        throw new Error('it failed', { cause: new Error(String(data.note)) })
+      },
+      (data) => {
+        throw Object.assign(new Error('it failed'), { name: String(data.note) })
+      },
+      (data) => {
+        throw new Error(`first line\n    at ${String(data.note)} (/app/file.js:1:1)`)
+      },
+      (data) => {
+        throw new (Object.defineProperty(class extends Error {}, 'name', { value: String(data.word) }))(
+          'it failed',
+        )
+      },
+      (data) => {
+        const named = {
+          [String(data.word)]: () => {
+            throw new Error('it failed')
+          },
+        }
+        return named[String(data.word)]?.()
+      },
+      (data) => {
+        throw new Error(`no name: ${String(data.short)}`)
+      },
+    ]
+    const ids: string[] = []
+    for (const quote of quotes) {
+      const remove = marketplace.on('application/installed', ({ data }) => void quote({ ...data }))
+      const data = { note, word: 'canaryWord', short: 'Zoë', 'canary-key': 1 }
+      ids.push((await deliver(sampleDelivery('application/installed', data))).id)
+      await marketplace.settled()
+      remove()
+    }
+    marketplace.onHandlerError(({ error }) => {
+      throw error
+    })
+    marketplace.onUnrecognised(({ envelope }) => JSON.parse((envelope as { text: string }).text))
+    ids.push((await deliver({ text: CANARY })).id)
+    await deliver({ unverified: CANARY })
+    mayEnter = false
+    const denied = platform.purchase({ business_uid: 'b0', payment: 'succeeded' })
+    platform.set(denied.uid, { purchase_state: `${CANARY}: odd` })
+    await platform.settled()
+    await until('it is read', async () => (await marketplace.explain('b0')).asOf)
+    expect((await fetch(`${url}/paid`)).status).toBe(402)
+    ruleFails = true
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    platform.set(uid, { note: CANARY, purchase_state: `${CANARY}: suspended` })
+    await platform.settled()
+    await until(
+      'the rule fails',
+      async () => (await marketplace.explain('b1')).reason === 'entitled_when_failed',
+    )
+    await deliver({
+      entity_name: 'purchasable_subscription',
+      event_type: 'created',
+      data: { business_id: 'b9', subscription_uid: 's9', purchasable_uid: CANARY },
+    })
+    await marketplace.health()
+    await marketplace.settled().catch(() => {})
+
+    const said = all().join('\n')
+    expect(said).not.toMatch(/canary|buyer|Zoë/i)
+    // The controls: every failure was logged, and the journal has the whole text.
+    for (const words of [
+      'SyntaxError',
+      'ZodError',
+      'it failed',
+      'repeats what was received',
+      'entitledWhen threw Error',
+      'not_purchased: The platform shows',
+    ])
+      expect(said).toContain(words)
+    expect(lines.filter(([, { code }]) => code === 'dead')).not.toEqual([])
+    const errors = await Promise.all(ids.map(async (id) => (await marketplace.journal.get(id))?.error))
+    expect(errors.filter((error) => /canary|Zoë/i.test(error ?? '')).length).toBeGreaterThan(8)
+  })
+
+  it('L48 has the message of an error that quotes nothing', async () => {
+    const { all, logger } = collecting()
+    const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+    marketplace.on('application/installed', () => {
+      throw new TypeError('no business has this subscription: the mail server is away')
+    })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    const message = 'no business has this subscription: the mail server is away'
+    expect(all()).toContain(`event ${id}: TypeError: ${message}`)
+    expect(all()).toContainEqual(
+      expect.stringContaining(`A handler of event:application/installed failed: ${message}.`),
+    )
+  })
+})
+
+describe('L50 warnings and lines', () => {
+  it('L50 are bounded in number, whatever varies in their texts, and the last one of a kind says so', async () => {
+    const { lines, warned, logger } = collecting()
+    const { marketplace, deliver, jump } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+    let count = 0
+    marketplace.on('application/installed', () => {
+      count++
+      const name = `Failure${count}`
+      throw new (Object.defineProperty(class extends Error {}, 'name', { value: name }))(`text ${count}`)
+    })
+    const refused = await serveOtherwise(marketplace, () => {
+      throw new (Object.defineProperty(class extends Error {}, 'name', { value: `Other${++count}` }))(
+        `${count}`,
+      )
+    })
+    for (let i = 0; i < 60; i++) {
+      await deliver(sampleDelivery('application/installed', { business_id: `b${i}` }))
+      await refused()
+    }
+    await until('all have failed', async () => count >= 120)
+    await marketplace.settled()
+    for (const code of ['handler_failed', 'otherwise_failed'] as const) {
+      const ofCode = warned.filter((each) => each.code === code)
+      expect(ofCode).toHaveLength(21)
+      expect(new Set(ofCode.map(({ message }) => message)).size).toBe(21)
+      expect(ofCode.at(-1)?.message).toMatch(/^Further warnings of this kind are suppressed/)
+      expect(ofCode.at(-1)?.message).toContain(WARNINGS[code])
+      expect(lines.filter(([, fields]) => fields.code === code)).toHaveLength(21)
+    }
+    const dead = () => lines.filter(([, fields]) => fields.area === 'handling' && fields.code === 'dead')
+    expect(dead()).toHaveLength(1)
+    jump(HOUR)
+    await deliver(sampleDelivery('application/installed', { business_id: 'b' }))
+    await until('a further line', () => dead().length === 2)
+    expect(dead().at(-1)?.[2]).toMatch(/\(59 more before this one\)$/)
+    expect(warned.filter(({ code }) => code === 'handler_failed')).toHaveLength(21)
+  })
+})
+
+describe.each(ENGINE_NAMES)("L49 the stack of a handler's error on %s", (engineName) => {
+  const engine = useEngine(engineName)
+
+  it('L49 stands in a field of its log lines and in the entry, until the handler succeeds; support does not see it', async () => {
+    const { lines, logger } = collecting()
+    const { marketplace, deliver, app, url } = await createScene({
+      store: await engine.freshAddress(),
+      logger,
+      handlers: { retryDelaysMs: [] },
+    })
+    mountConsole(app, marketplace)
+    let isBroken = true
+    function sendMailToBuyer() {
+      const cause = new RangeError('the port is closed')
+      if (isBroken) throw new TypeError('the mail server\nis away', { cause })
+    }
+    marketplace.on('application/installed', sendMailToBuyer)
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+
+    const entry = await marketplace.journal.get(id)
+    expect(entry?.error).toBe('TypeError: the mail server is away')
+    const stack = entry?.stack?.split('\n') ?? []
+    expect(stack[0]).toBe('TypeError: the mail server is away')
+    expect(stack[1]).toMatch(/^ {4}at .*sendMailToBuyer \(.*log-lines\.test\.ts:\d+:\d+\)$/)
+    expect(stack).toContain('caused by RangeError: the port is closed')
+    expect(await marketplace.journal.list({ status: 'dead' })).toEqual([entry])
+    for (const code of ['handler_failed', 'dead']) {
+      const [, fields] = lines.find(([, { code: each }]) => each === code) ?? []
+      expect(fields?.stack).toMatch(/^TypeError at .*sendMailToBuyer \(.*log-lines\.test\.ts:\d+:\d+\) at /)
+      expect(fields?.stack).not.toContain('mail server')
+    }
+
+    const shown = async (role: 'operator' | 'support') =>
+      (await consoleCaller(`${url}/ops`, role).read('entry', { id })).body
+    expect((await shown('operator')).stack).toBe(entry?.stack)
+    expect(JSON.stringify(await shown('support'))).not.toContain('sendMailToBuyer')
+
+    isBroken = false
+    await marketplace.journal.replay(id)
+    await marketplace.settled()
+    expect(await marketplace.journal.get(id)).toMatchObject({ status: 'done', error: null, stack: null })
+  })
+
+  it('L49 is bounded, and null for a thrown value that is no error', async () => {
+    quietWarnings()
+    const { marketplace, deliver } = await createScene({
+      store: await engine.freshAddress(),
+      handlers: { retryDelaysMs: [] },
+    })
+    const deep = (left: number): Error =>
+      new Error('x'.repeat(100_000), { cause: left > 0 ? deep(left - 1) : 'no error' })
+    const circle = new Error('a circle')
+    circle.cause = circle
+    const thrown = [
+      deep(50),
+      circle,
+      'a text',
+      null,
+      Object.assign(new Error('odd'), { stack: 7 }),
+      '\ud800\0',
+    ]
+    const stacks: (string | null | undefined)[] = []
+    for (const value of thrown) {
+      const remove = marketplace.on('application/installed', () => {
+        throw value
+      })
+      const { id } = await deliver(sampleDelivery('application/installed'))
+      await marketplace.settled()
+      remove()
+      const { status, stack } = (await marketplace.journal.get(id)) ?? {}
+      expect(status).toBe('dead')
+      stacks.push(stack)
+    }
+    expect(stacks[0]?.length).toBeLessThanOrEqual(4_000)
+    expect(stacks[1]?.match(/a circle/g)?.length).toBe(4)
+    expect(stacks.slice(2)).toEqual([null, null, null, null])
+  })
+})
+
+/** The lines that a logger, DEBUG and the process get: `all` has every text of them. */
+function collecting() {
+  const lines: [level: string, fields: Record<string, unknown>, message: string][] = []
+  const at = (level: string) => (fields: object, message: string) =>
+    void lines.push([level, fields as Record<string, unknown>, message])
+  const logger: Logger = { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+  const spy = quietWarnings()
+  const debugged = captureDebug()
+  const warned: { code: unknown; message: string }[] = []
+  spy.mockImplementation(
+    ((message: string, options: { code: string }) =>
+      void warned.push({ code: options.code, message })) as typeof process.emitWarning,
+  )
+  const all = () => [
+    ...lines.flatMap(([, fields, message]) => [...Object.values(fields).map(String), message]),
+    ...warned.map(({ message }) => message),
+    // Without the time.
+    ...debugged.map((line) => line.replace(/^\S+Z /, '')),
+  ]
+  return { lines, warned, all, logger }
+}
+
+/** A server whose other requests `otherwise` answers. Returns a function that makes one. */
+async function serveOtherwise(
+  marketplace: Awaited<ReturnType<typeof createScene>>['marketplace'],
+  otherwise: () => unknown,
+) {
+  const url = await serve(marketplace.listener({ path: '/hooks', otherwise }))
+  const ask = async () => expect((await fetch(url)).status).toBe(500)
+  await ask()
+  return ask
+}

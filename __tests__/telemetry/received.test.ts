@@ -1,0 +1,85 @@
+import { describe, expect, it } from '@jest/globals'
+import { MarketplaceError } from '../../lib/base/errors.js'
+import { createSaid } from '../../lib/telemetry/received.js'
+
+const WITHHELD = 'Error, whose message repeats what was received'
+const RECEIVED = JSON.stringify({
+  entity_name: 'purchasable_subscription',
+  event_type: 'created',
+  data: {
+    business_id: 'business-1',
+    purchase_state: 'purchased',
+    name: 'Anna "Nan" Ümlaut\nof the Bakery',
+    city: 'Ulm',
+    zip: 89073,
+    price: '19.90',
+    one: 1,
+    list: [{ deep: 'deeply hidden' }],
+    'customer-4711': true,
+  },
+})
+
+describe('what a log says of an error', () => {
+  const said = createSaid(['purchasable_subscription', 'created', 'purchased'])
+  const messageOf = (text: string, received: string | undefined = RECEIVED) =>
+    said(new Error(text), received, text).message
+
+  it.each([
+    'the mail server is away',
+    'no business has this subscription',
+    'purchasable_subscription/created: business_id is missing',
+    'the state is not purchased',
+    'answered 500 after 1 try',
+    '',
+  ])('is its message when that shares no value with what was received: %j', (text) => {
+    expect(messageOf(text)).toBe(text)
+  })
+
+  it.each([
+    'no account for business-1',
+    'no account for "business-1".',
+    'Unexpected token \'A\', "Anna \\"Nan\\" Ü"... is not valid JSON',
+    'cannot greet ANNA "NAN"',
+    'e "Nan" Ümla',
+    'nobody in Ulm',
+    'no table at the bakery',
+    'zip=89073',
+    'price: 19.90',
+    'deeply   hidden',
+    'Unrecognized key: "customer-4711"',
+    RECEIVED,
+    JSON.stringify(RECEIVED),
+  ])('is its class when the message quotes a value: %j', (text) => {
+    expect(messageOf(text)).toBe(WITHHELD)
+  })
+
+  it('is its class, and the code of the system, when it is not known what was received', () => {
+    const error = Object.assign(new TypeError('connect 10.0.0.1'), { code: 'ECONNREFUSED' })
+    expect(said(error, undefined).message).toBe('TypeError ECONNREFUSED')
+    expect(said(error, undefined).stack).toMatch(/^TypeError ECONNREFUSED at .*received\.test\.ts:\d+:\d+/)
+    expect(said('a text', undefined)).toEqual({ message: 'string' })
+    expect(said({ code: 'a text' }, undefined).message).toBe('object')
+  })
+
+  it('compares a text that is not JSON as a whole', () => {
+    expect(messageOf('cannot parse {"name":Anna', '{"name":Anna')).toBe(WITHHELD)
+    expect(messageOf('cannot parse it', '{"name":Anna')).toBe('cannot parse it')
+  })
+
+  it('is the message of an error of this package, except that a call to the platform may quote its reply', () => {
+    const store = new MarketplaceError('store_unavailable', 'Cannot use the store: the disk is full')
+    expect(said(store, undefined)).toEqual({
+      message: 'MarketplaceError: Cannot use the store: the disk is full',
+    })
+    const refused = new MarketplaceError('platform_refused', 'Cannot register: it answered 400 (a reply)')
+    for (const received of [undefined, RECEIVED])
+      expect(said(refused, received)).toEqual({ message: 'MarketplaceError: platform_refused' })
+    const odd = new MarketplaceError('a reply' as never, 'a reply')
+    expect(said(odd, undefined).message).toBe('MarketplaceError')
+  })
+
+  it('is its class when what was received is too long to be compared', () => {
+    const received = JSON.stringify({ text: 'x y '.repeat(100_000) })
+    expect(messageOf('the mail server is away', received)).toBe('Error')
+  })
+})

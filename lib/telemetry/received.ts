@@ -1,0 +1,144 @@
+import { classOf, FRAME, MarketplaceError, ownCode, stackOf, thrownText } from '../base/errors.js'
+import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../base/record.js'
+import type { LogLine } from './logger.js'
+
+/** What a log may say of a thrown value. */
+export type Said = (thrown: unknown, received: string | undefined, text?: string) => LogLine
+
+/**
+ * Returns `said(thrown, received, text)`, the line for an error of the app's own code, such as a handler. `received` is what
+ * that code had been given: JSON, or another text; undefined if it is not known. `text` is the message.
+ *
+ * The message often quotes what the code was given, as those of `JSON.parse` and zod do. So it is said only if it shares no
+ * value with that, and then as a whole; else only the class is. `words` are names of our own, which stand in every delivery
+ * and say nothing about a buyer. See docs/decisions/errors-in-logs.md.
+ */
+export function createSaid(words: readonly string[] = []): Said {
+  const names = [...Object.keys(RECORD_FIELDS), ...Object.keys(UPDATED_EVENT_FIELDS), ...NAMES, ...words]
+  // A name counts as a whole and by its parts: `purchasable_subscription` and `subscription`.
+  const known = new Set(names.flatMap((name) => [bare(name), ...name.split(/[_/]/).map(bare)]))
+
+  return function said(thrown, given, text = thrownText(thrown, 1_000)) {
+    const received = given === undefined || given.length > MAX_RECEIVED ? undefined : given
+    const code = ownCode(thrown)
+    // Messages of this package quote nothing, except that some of the calls to the platform quote its reply.
+    if (code?.startsWith('platform_')) return { message: `${MarketplaceError.name}: ${code}` }
+    if (code && received === undefined) return { message: text }
+    const name = named(thrown)
+    const frames = framesOf(thrown)
+    const parts = [text, name, ...frames.map(({ called }) => called)]
+    const isSaid =
+      received === undefined
+        ? (part: string) => part !== text
+        : repeatsNone(parts, valuesIn(received, known), known)
+    const saidName = isSaid(name) ? name : 'an error'
+    const why = received === undefined ? '' : ', whose message repeats what was received'
+    // The name of a function may have been made from a value. The place after it is one of the code.
+    const stack = frames.map(({ called, place }) => (isSaid(called) ? called + place : `at ${place}`))
+    return {
+      message: isSaid(text) ? text : saidName + why,
+      stack: stack.length === 0 ? undefined : [saidName, ...stack].join(' '),
+    }
+  }
+}
+
+/** The class of an error, and the code of the system if it has one. */
+function named(thrown: unknown): string {
+  const { code } = (thrown ?? {}) as { code?: unknown }
+  const ofSystem = typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,40}$/.test(code) ? ` ${code}` : ''
+  return classOf(thrown) + ofSystem
+}
+
+/** The frames of an error, without those of its causes: `at name (` and the place in the code. */
+function framesOf(thrown: unknown): { called: string; place: string }[] {
+  const [, ...lines] = (stackOf(thrown) ?? '').split('\n')
+  const end = lines.findIndex((line) => !line.startsWith(FRAME))
+  return lines.slice(0, end === -1 ? lines.length : end).flatMap((line) => {
+    const place = PLACE.exec(line)?.[0]
+    return place === undefined ? [] : { called: line.slice(0, -place.length).trimStart(), place }
+  })
+}
+
+/** Further names of our own in deliveries and in the changes of the journal. */
+const NAMES = (
+  'entity_name event_type data business_id subscription_uid app_id app_code_name event_time ' +
+  'record observedAt event request import reconcile missing revoked ended moved other_item'
+).split(' ')
+/** The place in a frame: in brackets after the name of the function, or the whole of a frame without a name. */
+const PLACE = /\((?:[^()]*:\d+:\d+|native|<anonymous>)\)$|\S+:\d+:\d+$/
+
+/** Parts of this many characters that two texts share are no chance. */
+const GRAM = 6
+/** Shorter words occur in most sentences. */
+const WORD = 4
+/** Longer texts are not compared, as if they were not known: that would take more than 30 ms. */
+const MAX_RECEIVED = 256 * 1024
+
+interface Values {
+  /** Short values, names of fields, and the words of long values, each as a whole. */
+  short: Set<string>
+  /** Long values, one after the other. */
+  long: string
+}
+
+/** The values and the names of fields in a JSON text; for any other text the text itself. */
+function valuesIn(received: string, known: ReadonlySet<string>): Values {
+  const short = new Set<string>()
+  const long: string[] = []
+  function add(text: string, isName: boolean) {
+    const value = bare(text)
+    if (value.length < 2 || known.has(value)) return
+    // A name of a field is often a word, which a sentence may contain by chance.
+    if (value.length < GRAM ? !isName : isName) short.add(value)
+    if (value.length < GRAM || isName) return
+    long.push(value)
+    for (const word of wordsOf(text)) if (word.length >= WORD && !known.has(word)) short.add(word)
+  }
+  const rest: unknown[] = [parsed(received)]
+  while (rest.length > 0) {
+    const next = rest.pop()
+    if (typeof next === 'string' || typeof next === 'number') add(String(next), false)
+    else if (typeof next === 'object' && next !== null)
+      for (const [name, value] of Object.entries(next)) {
+        if (!Array.isArray(next)) add(name, true)
+        rest.push(value)
+      }
+  }
+  return { short, long: long.join('\n') }
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+/** Returns whether a part repeats nothing. All parts are compared at once, because what was received may be long. */
+function repeatsNone(parts: readonly string[], { short, long }: Values, known: ReadonlySet<string>) {
+  const repeated = new Set<string>()
+  const byGram = new Map<string, string[]>()
+  for (const part of parts) {
+    const words = wordsOf(part)
+    if (words.some((word) => short.has(word))) repeated.add(part)
+    // Words of our own end a run of characters: they stand in each delivery, and in many messages.
+    const run = words.map((word) => (known.has(word) ? '\n' : word)).join('')
+    for (let at = 0; at + GRAM <= run.length; at++) {
+      const gram = run.slice(at, at + GRAM)
+      if (!gram.includes('\n')) byGram.set(gram, [...(byGram.get(gram) ?? []), part])
+    }
+  }
+  for (let at = 0; at + GRAM <= long.length; at++)
+    for (const part of byGram.get(long.slice(at, at + GRAM)) ?? []) repeated.add(part)
+  return (part: string) => !repeated.has(part)
+}
+
+function wordsOf(text: string): string[] {
+  return text.split(/[\s"'`()[\]{}<>,;:=|/\\]+/).map(bare)
+}
+
+/** Letters and digits only, in lower case: quotes, escapes and line breaks of a message do not count. */
+function bare(text: string): string {
+  return text.toLowerCase().replace(/[^\p{L}\p{N}\p{M}]+/gu, '')
+}
