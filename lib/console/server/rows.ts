@@ -76,20 +76,24 @@ export function rowsFor({ role }: Person) {
     },
 
     problemRow(problem: HealthProblem): HealthProblem {
-      return seesAll || !QUOTING.has(problem.code)
+      return seesAll || !quotes(problem.code)
         ? problem
         : { ...problem, message: PROBLEMS[problem.code].means }
     },
   }
 }
 
-/** The problems of `health()` whose message quotes an error of the database or of the app's own rule. */
+/** The problems whose message quotes an error of the database. */
 const QUOTING: ReadonlySet<HealthProblem['code']> = new Set([
   'store_not_open',
   'store_not_answering',
   'store_write_failed',
-  'entitled_when_failed',
 ])
+
+/** Whether the message of a problem quotes an error, or something that was received. */
+function quotes(code: HealthProblem['code']): boolean {
+  return QUOTING.has(code) || 'quotes' in PROBLEMS[code]
+}
 
 /** The entries that still exist, as the person may see them. */
 export async function rowsOf(
