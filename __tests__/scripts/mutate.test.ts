@@ -1,8 +1,11 @@
 import { spawnSync } from 'node:child_process'
 import { join } from 'node:path'
-import { describe, expect, it } from '@jest/globals'
+import { describe, expect, it, jest } from '@jest/globals'
 import { sqlMutants } from '../../scripts/mutate/sql-mutants.js'
-import { createTestsOf } from '../../scripts/mutate/tests-of.js'
+import { createTests } from '../../scripts/mutate/tests-of.js'
+
+// It copies the project and runs tests of the copy.
+jest.setTimeout(180_000)
 
 const ROOT = join(__dirname, '..', '..')
 
@@ -44,7 +47,7 @@ describe('the mutants of SQL', () => {
 })
 
 describe('the tests of a module', () => {
-  const testsOf = createTestsOf(ROOT)
+  const { of: testsOf } = createTests(ROOT)
 
   it('are those of its folder that reach it, the nearest first, and those of others that import it', () => {
     expect(testsOf('lib/base/deadlines.ts')).toEqual(['__tests__/base/deadlines.test.ts'])

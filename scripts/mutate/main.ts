@@ -5,8 +5,8 @@ import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type Mutant, mutantsOf, sampleOf } from './mutants.js'
 import { PURE } from './pure.js'
-import { createSandbox } from './sandbox.js'
-import { createTestsOf } from './tests-of.js'
+import { createSandbox, type Sandbox } from './sandbox.js'
+import { createTests } from './tests-of.js'
 
 const HELP = `Changes the code in small ways, one at a time, and lists the changes that no test notices.
 
@@ -37,38 +37,42 @@ else if (list) for (const mutant of mutants) console.log(nameOf(mutant))
 else print(await survivorsOf(mutants))
 
 async function survivorsOf(mutants: readonly Mutant[]): Promise<Mutant[]> {
-  const testsOf = createTestsOf(root)
-  const ofModule = new Map(modules.map((module) => [module, chosenTests ?? testsOf(module)]))
-  const used = [...new Set(mutants.flatMap(({ module }) => ofModule.get(module) as string[]))]
-  const needsBuild = used.some((test) => testsOf('lib/cli/main.ts').includes(test))
+  const tests = createTests(root)
+  const ofModule = new Map(modules.map((module) => [module, chosenTests ?? tests.of(module)]))
+  const testsOf = ({ module }: Mutant) => ofModule.get(module) ?? []
+  const used = [...new Set(mutants.flatMap(testsOf))]
+  const needsBuild = used.some((test) => tests.reaches(test, '__tests__/package/installed-package.ts'))
   const sandboxes = Array.from({ length: concurrency }, (_, i) =>
-    createSandbox(root, join(root, 'reports', 'mutation', `copy-${i + 1}`), needsBuild),
+    createSandbox(root, join(root, 'reports', 'mutation', `${process.pid}-${i + 1}`), needsBuild),
   )
+  const remove = () => sandboxes.forEach((sandbox) => void sandbox.remove())
+  process.once('SIGINT', () => {
+    remove()
+    process.exit(130)
+  })
   const survivors: Mutant[] = []
   let done = 0
+
+  /** Runs the mutants that no other sandbox has run. */
+  async function runIn(sandbox: Sandbox, waiting: Iterable<Mutant>, durations: Map<string, number>) {
+    for (const mutant of waiting) {
+      const own = testsOf(mutant).filter((test) => durations.has(test))
+      const usualMs = own.reduce((sum, test) => sum + (durations.get(test) ?? 0), 0)
+      const isNoticed = own.length > 0 && (await sandbox.notices(mutant, own, 30_000 + 3 * usualMs))
+      if (!isNoticed) survivors.push(mutant)
+      console.log(`${++done}/${mutants.length} ${isNoticed ? 'noticed ' : 'SURVIVED'} ${nameOf(mutant)}`)
+    }
+  }
+
   try {
-    const [first] = sandboxes
-    if (!first) return []
     console.log(`${used.length} test files without a mutant …`)
-    const durations = await first.measure(used)
-    for (const [test, durationMs] of durations)
-      if (durationMs === undefined) console.log(`Left out, because it fails without a mutant: ${test}`)
+    const durations = (await sandboxes[0]?.measure(used)) ?? new Map<string, number>()
+    for (const test of used)
+      if (!durations.has(test)) console.log(`Left out, because it fails without a mutant: ${test}`)
     const waiting = mutants.values()
-    await Promise.all(
-      sandboxes.map(async (sandbox) => {
-        for (const mutant of waiting) {
-          const tests = (ofModule.get(mutant.module) as string[]).filter(
-            (test) => durations.get(test) !== undefined,
-          )
-          const usual = tests.reduce((sum, test) => sum + (durations.get(test) ?? 0), 0)
-          const isNoticed = tests.length > 0 && (await sandbox.notices(mutant, tests, 30_000 + 3 * usual))
-          if (!isNoticed) survivors.push(mutant)
-          console.log(`${++done}/${mutants.length} ${isNoticed ? 'noticed ' : 'SURVIVED'} ${nameOf(mutant)}`)
-        }
-      }),
-    )
+    await Promise.all(sandboxes.map((sandbox) => runIn(sandbox, waiting, durations)))
   } finally {
-    for (const sandbox of sandboxes) sandbox.remove()
+    remove()
   }
   return survivors
 }

@@ -1,14 +1,24 @@
 import { execFileSync, spawn } from 'node:child_process'
-import { cpSync, mkdirSync, readFileSync, rmSync, symlinkSync, utimesSync, writeFileSync } from 'node:fs'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { transformSync } from '@swc/core'
 import type { Mutant } from './mutants.js'
 
 export interface Sandbox {
-  /** Runs test files of the unchanged project. Returns how long each took, in milliseconds; undefined if it failed. */
-  measure(tests: readonly string[]): Promise<Map<string, number | undefined>>
+  /** Runs test files of the unchanged project. Returns how long each took that passed, in milliseconds. */
+  measure(tests: readonly string[]): Promise<Map<string, number>>
   /** Whether one of the test files fails with the mutant, or has not ended in time. They run in this order. */
   notices(mutant: Mutant, tests: readonly string[], timeoutMs: number): Promise<boolean>
+  /** Ends the tests that run, and removes the copy. */
   remove(): void
 }
 
@@ -22,14 +32,13 @@ interface TestResult {
 
 /** A copy of the project at `root` in `folder`, with its build if the tests of the mutants need one. */
 export function createSandbox(root: string, folder: string, needsBuild: boolean): Sandbox {
-  rmSync(folder, { recursive: true, force: true })
   const listed = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard', '-z'], {
     cwd: root,
   })
   const files = listed
     .toString()
     .split('\0')
-    .filter((file) => file !== '' && !file.startsWith('bench/'))
+    .filter((file) => file !== '' && !file.startsWith('bench/') && existsSync(join(root, file)))
   for (const file of [...files, 'lib/console/page-bundle.ts']) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
     cpSync(join(root, file), join(folder, file))
@@ -37,6 +46,9 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
   for (const modules of ['node_modules', 'api-docs/node_modules'])
     symlinkSync(join(root, modules), join(folder, modules))
   if (needsBuild) execFileSync('npm', ['run', 'build'], { cwd: folder, stdio: 'ignore' })
+
+  /** Kills the tests that run, and the processes that they started. */
+  let endTests: (() => void) | undefined
 
   function runTests(tests: readonly string[], options: readonly string[], timeoutMs: number) {
     const program = join(root, 'node_modules', 'jest', 'bin', 'jest.js')
@@ -49,10 +61,11 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
       env: { ...process.env, TZ: 'Asia/Kathmandu' },
     })
     return new Promise<boolean>((resolve) => {
-      // Also the processes that the tests started.
-      const timer = setTimeout(() => process.kill(-(child.pid as number), 'SIGKILL'), timeoutMs)
+      endTests = () => void process.kill(-(child.pid as number), 'SIGKILL')
+      const timer = setTimeout(endTests, timeoutMs)
       child.on('exit', (code) => {
         clearTimeout(timer)
+        endTests = undefined
         resolve(code === 0)
       })
     })
@@ -82,11 +95,10 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
       const report = join(folder, 'measured.json')
       await runTests(tests, ['--json', '--outputFile', report], 3_600_000)
       const { testResults }: { testResults: TestResult[] } = JSON.parse(readFileSync(report, 'utf8'))
-      const results = testResults.map(({ name, status, startTime, endTime }) => ({
-        test: relative(folder, name),
-        durationMs: status === 'passed' ? endTime - startTime : undefined,
-      }))
-      return new Map(results.map(({ test, durationMs }) => [test, durationMs]))
+      const passed = testResults.filter(({ status }) => status === 'passed')
+      return new Map(
+        passed.map(({ name, startTime, endTime }) => [relative(folder, name), endTime - startTime]),
+      )
     },
 
     async notices({ module, start, end, replacement }, tests, timeoutMs) {
@@ -97,6 +109,9 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
       return !passed
     },
 
-    remove: () => rmSync(folder, { recursive: true, force: true }),
+    remove() {
+      endTests?.()
+      rmSync(folder, { recursive: true, force: true })
+    },
   }
 }

@@ -5,7 +5,7 @@ import { dirname, join, relative } from 'node:path'
  * Returns the tests of a module: in the folder of `__tests__` that mirrors its own, the files that reach it by imports;
  * in the other folders, those that import it themselves. The files with the fewest steps to it come first.
  */
-export function createTestsOf(root: string): (module: string) => string[] {
+export function createTests(root: string) {
   const importsOf = readImports(root)
   const tests = [...importsOf.keys()].filter((file) => file.endsWith('.test.ts') && !isOfPages(file))
 
@@ -19,15 +19,19 @@ export function createTestsOf(root: string): (module: string) => string[] {
     return Number.POSITIVE_INFINITY
   }
 
-  return (module) => {
-    const mirrors = mirrorsOf(root, module)
-    return tests
-      .map((test) => ({ test, steps: stepsTo(module, test) }))
-      .filter(
-        ({ test, steps }) => steps <= (mirrors.some((mirror) => test.startsWith(`${mirror}/`)) ? 99 : 1),
-      )
-      .sort((a, b) => a.steps - b.steps)
-      .map(({ test }) => test)
+  return {
+    of(module: string): string[] {
+      const mirrors = mirrorsOf(root, module)
+      const isInMirror = (test: string) => mirrors.some((mirror) => test.startsWith(`${mirror}/`))
+      return tests
+        .map((test) => ({ test, steps: stepsTo(module, test) }))
+        .filter(({ test, steps }) => steps === 1 || (isInMirror(test) && steps < Number.POSITIVE_INFINITY))
+        .sort((a, b) => a.steps - b.steps)
+        .map(({ test }) => test)
+    },
+
+    /** Whether the test reaches this file by imports. */
+    reaches: (test: string, file: string) => stepsTo(file, test) < Number.POSITIVE_INFINITY,
   }
 }
 
