@@ -10,6 +10,8 @@ export default {
       { jsc: { target: 'es2022', parser: { syntax: 'typescript' } }, module: { type: 'commonjs' } },
     ],
   },
+  // Copies of the project by `npm run mutate`.
+  modulePathIgnorePatterns: ['<rootDir>/reports/'],
   moduleNameMapper: { '^(\\.{1,2}/.*)\\.js$': '$1' },
   reporters: ['default', '<rootDir>/__tests__/support/fault-coverage.mjs'],
   // Most tests wait for processes and disks more than they compute: more workers than cores.

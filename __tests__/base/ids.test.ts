@@ -1,4 +1,5 @@
-import { describe, expect, it } from '@jest/globals'
+import crypto from 'node:crypto'
+import { describe, expect, it, jest } from '@jest/globals'
 import { newId } from '../../lib/base/ids.js'
 
 describe('an identifier of the package', () => {
@@ -20,5 +21,11 @@ describe('an identifier of the package', () => {
     // Every identifier has ten different random bytes.
     expect(new Set(ids.map((id) => id.slice(24))).size).toBe(ids.length)
     expect(ids.filter((id) => id.slice(15, 18) === id.slice(24, 27)).length).toBeLessThan(20)
+  })
+
+  it('asks the system for random bytes once for many', () => {
+    const asked = jest.spyOn(crypto, 'randomFillSync')
+    for (let i = 0; i < 1_280; i++) newId(1)
+    expect(asked).toHaveBeenCalledTimes(10)
   })
 })

@@ -1,7 +1,12 @@
 import crypto, { createHash } from 'node:crypto'
 import { describe, expect, it, jest } from '@jest/globals'
 import fc from 'fast-check'
-import { createSecretSearch, secretFaults, targetUrl } from '../../lib/express/delivery-secret.js'
+import {
+  couldBeSecret,
+  createSecretSearch,
+  secretFaults,
+  targetUrl,
+} from '../../lib/express/delivery-secret.js'
 
 const OLD = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const NEW = 'p5GdXa-1KuEo6NsBjV4tWq'
@@ -48,6 +53,10 @@ describe('A2 the check of a delivery secret', () => {
 })
 
 describe('A5 a weak delivery secret', () => {
+  it('has less than 16 characters', () => {
+    expect([15, 16, 17].map((length) => couldBeSecret('x'.repeat(length)))).toEqual([false, true, true])
+  })
+
   it.each([
     '',
     'short',

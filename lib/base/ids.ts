@@ -20,6 +20,7 @@ export function newId(now: number): string {
   const at = 2 * used
   const variant = '89ab'[(pool[used + 2] as number) >> 6]
   used += BYTES_EACH
+  // Stryker disable next-line ConditionalExpression: the prefix is the same without this, in twice the time for an identifier.
   if (now !== last?.now) last = { now, prefix: timePrefix(now) }
   return `${last.prefix}${digits.slice(at, at + 3)}-${variant}${digits.slice(at + 5, at + 8)}-${digits.slice(at + 8, at + 20)}`
 }

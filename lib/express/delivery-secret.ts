@@ -112,6 +112,6 @@ function surprises(secret: string): number {
     .replace(/[._~-]/g, '')
   return [...rest].filter((char, i) => {
     const before = rest[i - 1]
-    return before === undefined || (before !== char && !BOTH_WAYS.some((row) => row.includes(before + char)))
+    return before !== char && !BOTH_WAYS.some((row) => row.includes(`${before}${char}`))
   }).length
 }

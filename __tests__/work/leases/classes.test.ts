@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadClaim, Urgency } from '../../../lib/store/port/store.js'
+import { createClasses } from '../../../lib/work/leases/classes.js'
 import { createReadClasses } from '../../../lib/work/reading/refresher.js'
 import { createReads, readOf } from '../../support/scenes/refresher.js'
 
@@ -80,6 +81,30 @@ describe('the classes of reads', () => {
     ).toBe(true)
   })
 
+  it('of subscriptions that were never read may have all leases ahead of a slot', () => {
+    expect(scene().leases(4, [UNREAD], [], 2)).toHaveLength(3)
+  })
+
+  it('leave no place free if no work may take long', () => {
+    const { hasSeat } = createClasses({ classes: ALL, unread: UNREAD })
+    expect(
+      hasSeat(
+        readOf(TRACK),
+        [TRACK, TRACK, TRACK].map((each) => readOf(each)),
+        4,
+      ),
+    ).toBe(true)
+  })
+
+  it('are held back while work is due that may have no seat', () => {
+    const { choose, isHeldBack } = scene().classes.chooser([readOf(UNREAD)], 2)
+    const afterDue = (...due: Urgency[]) => [choose(due, []), isHeldBack()]
+    expect(isHeldBack()).toBe(false)
+    expect(afterDue(UNREAD)).toEqual([undefined, true])
+    expect(afterDue(UNREAD, EVENT)).toEqual([EVENT, false])
+    expect(afterDue()).toEqual([undefined, false])
+  })
+
   it('choose the same when the store tries a claim again', () => {
     const { classes } = scene()
     const { choose } = classes.chooser([], 8)
@@ -130,8 +155,8 @@ function scene(isWaitingForToken: (businessUid: string) => boolean = () => false
   return {
     classes,
     /** The classes of the leases of one claim, which fills these seats beside the others. */
-    leases(seats: number, due: readonly Urgency[] = ALL, others: readonly ReadClaim[] = []) {
-      const { choose } = classes.chooser(others, seats)
+    leases(seats: number, due: readonly Urgency[] = ALL, others: readonly ReadClaim[] = [], ahead = 0) {
+      const { choose } = classes.chooser(others, seats, ahead)
       const taken: Urgency[] = []
       while (taken.length < seats - others.length) {
         const next = choose(due, taken)

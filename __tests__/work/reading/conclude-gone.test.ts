@@ -43,6 +43,16 @@ describe('the conclusion from a read', () => {
     },
   )
 
+  it('D12 reads a canceled record that disappears again as after a refusal, and counts these reads', () => {
+    const missing = createKnown('canceled').reads({ kind: 'missing' })
+    expect(missing.nextInMs).toBe(createKnown('canceled').reads({ kind: 'token_refused' }).nextInMs)
+    expect(missing.nextInMs).not.toBe(createKnown().reads({ kind: 'missing' }).nextInMs)
+    expect(JSON.parse(missing.progress as string)).toMatchObject({
+      missing: 1,
+      missingSince: expect.any(Number),
+    })
+  })
+
   it('D12 does not deny after three reads within a minute, which events may cause', () => {
     const reader = createKnown()
     for (let read = 0; read < 10; read++) {

@@ -33,6 +33,65 @@ describe('a read that shows a record', () => {
     expect(reader.reads(found_('suspended', 2))).toMatchObject({ nextInMs: 24 * HOUR, clearUpdate: true })
   })
 
+  it('is verified if it is the first one and more than a minute older than the event', () => {
+    for (const [olderMs, nextInMs] of [
+      [MINUTE, 24 * HOUR],
+      [MINUTE + 1, 5 * SECOND],
+    ] as const) {
+      const reader = createReader()
+      const updatedAt = Date.parse(record('purchased', 1).updated_at as string)
+      reader.claim.subscription.requestedAt = updatedAt + olderMs
+      expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(nextInMs)
+    }
+  })
+
+  it('is what one of several events announced, even if it is the first one', () => {
+    const reader = createReader()
+    reader.update()
+    expect(reader.reads(found_('purchased', 1)).nextInMs).toBe(5 * SECOND)
+    expect(reader.reads(found_('suspended', 2)).nextInMs).toBe(24 * HOUR)
+  })
+
+  it('is read again an hour after an uninstall, which it then refutes', () => {
+    const reader = createKnown()
+    reader.uninstall()
+    reader.pass(10 * MINUTE)
+    for (let reads = 0; reads < 4; reads++) reader.reads(found_('purchased', 1))
+    expect(reader.reads(found_('purchased', 1))).toMatchObject({ nextInMs: 50 * MINUTE, urgency: 3 })
+    reader.pass(50 * MINUTE)
+    const refuting = reader.reads(found_('purchased', 1))
+    expect(refuting).toMatchObject({ nextInMs: 24 * HOUR, urgency: 4, clearUninstalled: true })
+  })
+
+  it('ends an update that it shows, and any that is an hour old', () => {
+    const reader = createKnown()
+    reader.update()
+    expect(reader.reads(found_('purchased', 1)).clearUpdate).toBe(false)
+    expect(reader.reads(found_('suspended', 2)).clearUpdate).toBe(true)
+    reader.update()
+    reader.pass(HOUR - 1)
+    expect(reader.reads(found_('suspended', 2)).clearUpdate).toBe(false)
+    reader.pass(1)
+    expect(reader.reads(found_('suspended', 2)).clearUpdate).toBe(true)
+  })
+
+  it('ends the end that another record showed, after the last verification or an hour', () => {
+    const reader = createKnown()
+    reader.showsEnd()
+    const ends = Array.from({ length: 5 }, () => reader.reads(found_('purchased', 1)).clearEnd)
+    expect(ends).toEqual([false, false, false, false, true])
+    reader.showsEnd()
+    reader.pass(HOUR)
+    expect(reader.reads(found_('purchased', 1))).toMatchObject({ nextInMs: 5 * SECOND, clearEnd: true })
+  })
+
+  it('keeps a candidate that the platform has denied: the denial may lag', () => {
+    const reader = createKnown()
+    reader.claim.candidateBusinessUid = 'other'
+    for (const result of [found_('purchased', 1), { kind: 'missing' } as const])
+      expect(reader.reads(result, { ofCandidate: { kind: 'missing' } }).candidate).toBeUndefined()
+  })
+
   it('needs no verification for an event after all of them were made', () => {
     const reader = createKnown()
     reader.event()

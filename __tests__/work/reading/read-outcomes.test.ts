@@ -23,6 +23,15 @@ describe('the refusal that most reads get', () => {
     for (const uid of ['c', 'd']) note(uid, result)
     expect(refusal()).toMatchObject({ code, status })
   })
+
+  it('is one of a subscription that was never read only if no other is refused', () => {
+    const { note, refusal } = outcomes()
+    note('a', { kind: 'refused', code: 'platform_refused', status: 404 }, true)
+    note('b', FOUND)
+    expect(refusal()).toMatchObject({ status: 404 })
+    note('b', { kind: 'refused', code: 'platform_refused', status: 403 })
+    expect(refusal()).toMatchObject({ status: 403 })
+  })
 })
 
 describe('the pause of all reads', () => {
@@ -55,7 +64,7 @@ describe('reads that fail', () => {
   const WORDS = 'reads fail for 3 of 3 businesses (platform_timeout)'
 
   it('of known subscriptions are not hidden by quick denials of made-up ones, nor the other way round', () => {
-    for (const isUnread of [false, true]) {
+    for (const isUnread of [undefined, true]) {
       const { note, problems, pass, refusal } = outcomes()
       for (const uid of ['a', 'b', 'c']) note(uid, OUTAGE, isUnread)
       pass(30 * SECOND)

@@ -17,7 +17,7 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
   /** Whether an item may take long. */
   mayTakeLong?(item: Item): boolean
 }) {
-  const { classes, unread, long, mayTakeLong = () => false } = options
+  const { classes, unread, long, mayTakeLong } = options
   const [first] = classes
   /** The classes in the order of their last lease, the longest ago first. */
   let byLastLease = [...classes]
@@ -27,7 +27,7 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
     const held = { unread: 0, long: 0 }
     for (const item of items) {
       if (item.urgency === unread) held.unread++
-      if (item.urgency === long || mayTakeLong(item)) held.long++
+      if (item.urgency === long || mayTakeLong?.(item)) held.long++
     }
     return held
   }

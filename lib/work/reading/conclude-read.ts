@@ -119,8 +119,8 @@ function replace(read: ReadFacts, record: SubscriptionRecord): Conclusion {
 
 /** Whether a record may be older than the event that requested it: after an `update`, or by its date. */
 function isOfBefore({ claim, before }: ReadFacts, record: SubscriptionRecord): boolean {
-  const eventAt = claim.cause === 'event' ? before.requestedAt : null
-  return claim.updateAt !== null || (eventAt !== null && updatedAtMs(record) < eventAt - SAME_TIME_MS)
+  const eventAt = (claim.cause === 'event' ? before.requestedAt : null) ?? Number.NEGATIVE_INFINITY
+  return claim.updateAt !== null || updatedAtMs(record) < eventAt - SAME_TIME_MS
 }
 
 /** An older record is a lag: the stored one stays, until the platform has repeated the older one for an hour. */
@@ -148,10 +148,9 @@ function concludeMissing(read: ReadFacts): Conclusion {
   const failure = 'platform_record_missing'
   if (before.gone) return stillGone(read, failure, true)
   if (before.record === null) return concludeUnread(read, failure, true)
-  if (env.belief === 'believed') return ended(read, failure)
   const missing = read.progress.missing + 1
   const missingSince = read.progress.missingSince ?? env.now
-  // Held back, or canceled: it is read again as after a refusal.
+  // Believed, held back, or canceled: the same follows as after a refusal.
   if (env.belief !== undefined || before.state === 'canceled')
     return concludeRefused(read, failure, { missing, missingSince })
   const inMs = MISSING_RECHECK_MS[Math.min(missing, MISSING_READS - 1) - 1] as number
@@ -221,8 +220,8 @@ function concludeUnread(read: ReadFacts, failure: string, settled: boolean): Con
 /** The evidence for the end of a known subscription is believed. */
 function ended(read: ReadFacts, failure: string): Conclusion {
   const { before, env, reconcileInMs, progress } = read
-  const evidence = evidenceOfEnd(read)
-  const gone = evidence === undefined || evidence === 'never shown' ? 'ended' : GONE_BY[evidence]
+  // Nothing but evidence is believed, and all evidence for the end of a known subscription is in the table.
+  const gone = GONE_BY[evidenceOfEnd(read) as keyof typeof GONE_BY]
   const owed = Math.max(1, progress.owed)
   return {
     found: { record: before.record, state: null, gone },

@@ -8,10 +8,11 @@ const WINDOW = 20
 const OUTAGE_AFTER_MS = 30 * SECOND
 
 type Outcome =
-  | { kind: 'answered' }
   /** The store counts these; only this process knows their HTTP status. */
   | { kind: 'refused'; code: string; status: number | undefined }
   | { kind: 'failed'; code: string; since: number }
+
+type Outcomes = Map<string, Outcome | undefined>
 
 /**
  * What the last reads of this process say of all its reads: that the platform does not answer, limits our rate, or
@@ -23,12 +24,13 @@ type Outcome =
  */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
   const age = createAgingTime(clock)
-  const known = new Map<string, Outcome>()
-  const unread = new Map<string, Outcome>()
+  /** By business, in the order of their last reads; undefined if the platform answered. */
+  const known: Outcomes = new Map()
+  const unread: Outcomes = new Map()
   let pausedUntil = Number.NEGATIVE_INFINITY
   let whyPaused: HealthProblem | undefined
-  /** Until a read gets another answer: the next one may follow hours after the pause. */
-  let areCredentialsRefused = false
+  /** Refused credentials are a problem until a read gets another answer, which may be hours after the pause. */
+  let lastAnswer: ReadResult['kind'] | undefined
 
   const isPaused = () => age() < pausedUntil
 
@@ -37,12 +39,15 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     whyPaused = why
   }
 
-  function problemOfOutage(latest: ReadonlyMap<string, Outcome>): HealthProblem[] {
-    const failed = [...latest.values()].filter((outcome) => outcome.kind === 'failed')
+  function problemOfOutage(latest: Outcomes): HealthProblem[] {
+    const failed = [...latest.values()].filter((outcome) => outcome?.kind === 'failed')
     if (!isMost(failed.length, latest.size)) return []
     const lasted = clock.monotonic() - Math.min(...failed.map(({ since }) => since))
     if (lasted < OUTAGE_AFTER_MS) return []
-    const code = mostCommon(failed, (outcome) => outcome.code)?.code
+    const code = mostCommon(
+      failed.map((outcome) => outcome.code),
+      (each) => each,
+    )
     return [
       problemOf('reads_failing', `reads fail for ${failed.length} of ${latest.size} businesses (${code})`),
     ]
@@ -56,7 +61,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       const latest = isUnread ? unread : known
       const before = latest.get(businessUid)
       latest.delete(businessUid)
-      if (result.kind !== 'outage') areCredentialsRefused = result.kind === 'credentials_refused'
+      if (result.kind !== 'outage') lastAnswer = result.kind
       if (result.kind === 'throttled')
         return pause(
           result.retryAfterMs ?? SECOND,
@@ -70,7 +75,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       if (result.kind === 'outage') {
         const since = before?.kind === 'failed' ? before.since : clock.monotonic()
         latest.set(businessUid, { kind: 'failed', code: result.code, since })
-      } else latest.set(businessUid, refusalIn(result) ?? { kind: 'answered' })
+      } else latest.set(businessUid, refusalIn(result))
       for (const oldest of latest.keys()) {
         if (latest.size <= WINDOW) break
         latest.delete(oldest)
@@ -79,8 +84,8 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
 
     /** The most common refusal of the last reads, with its HTTP status; undefined if there is none. */
     refusal(): { code: string; status: number | undefined } | undefined {
-      const refusedOf = (latest: ReadonlyMap<string, Outcome>) =>
-        [...latest.values()].filter((outcome) => outcome.kind === 'refused')
+      const refusedOf = (latest: Outcomes) =>
+        [...latest.values()].filter((outcome) => outcome?.kind === 'refused')
       const ofKnown = refusedOf(known)
       return mostCommon(
         ofKnown.length > 0 ? ofKnown : refusedOf(unread),
@@ -89,7 +94,7 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
     },
 
     problems(): HealthProblem[] {
-      const ofPause = whyPaused && (isPaused() || areCredentialsRefused) ? [whyPaused] : []
+      const ofPause = whyPaused && (isPaused() || lastAnswer === 'credentials_refused') ? [whyPaused] : []
       const [outage] = [known, unread].flatMap(problemOfOutage)
       return outage ? [...ofPause, outage] : ofPause
     },

@@ -1,0 +1,79 @@
+import { describe, expect, it } from '@jest/globals'
+import { DAY } from '../../../lib/base/clock.js'
+import { type Announcement, CAUSES, type RefreshRequest } from '../../../lib/store/port/store.js'
+import { mergeRequests, type Requested } from '../../../lib/store/subscriptions/merge-requests.js'
+
+const NOW = 1_790_000_000_000
+
+describe('the rows of a batch of refresh requests', () => {
+  it.each<[string, [boolean, number | null][], object]>([
+    [
+      'the newest date',
+      [install(-3, true), install(-1, false), install(-2, true)],
+      { installed: 0, at: NOW - 1 },
+    ],
+    ['the last of equal dates', [install(-1, false), install(-1, true)], { installed: 1, at: NOW - 1 }],
+    ['a date a day ahead', [install(DAY, false)], { installed: 0, at: NOW + DAY, arrived: null }],
+    ['the arrival, for a later date', [install(DAY + 1, true)], { installed: 1, at: null, arrived: NOW }],
+    ['the arrival, without a date', [[false, null]], { installed: 0, at: null, arrived: NOW }],
+  ])('have of the installs of a business %s', (_, installs, expected) => {
+    const requests = installs.map(([installed, at]) => event(ofBusiness({ installed, at })))
+    expect(merged(requests).rounds.map(({ businesses }) => businesses)).toMatchObject([
+      [{ business: 'A', wall: NOW, times: installs.length, cause: CAUSES.indexOf('event'), ...expected }],
+    ])
+  })
+
+  it('have no install of a business that is only refreshed, and the strongest cause of each row', () => {
+    const causes = (['import', 'request', 'reconcile'] as const).flatMap((cause): Requested[] => [
+      { request: stored('s1'), cause },
+      { request: ofBusiness(null), cause },
+    ])
+    const [round] = merged(causes).rounds
+    const cause = CAUSES.indexOf('request')
+    expect(round?.stored).toEqual([{ uid: 's1', times: 3, cause }])
+    expect(round?.businesses).toMatchObject([{ installed: null, at: null, arrived: null, times: 3, cause }])
+  })
+
+  it.each<[Announcement[], { ends: 0 | 1 | null; updates: 0 | 1 } | undefined]>([
+    [[], undefined],
+    [['access'], { ends: 0, updates: 0 }],
+    [['access', 'access'], { ends: 0, updates: 0 }],
+    [['end'], { ends: 1, updates: 1 }],
+    [['update'], { ends: null, updates: 1 }],
+    [['end', 'update'], { ends: 1, updates: 1 }],
+    [['update', 'access'], { ends: 0, updates: 1 }],
+  ])(
+    'have what the last record of a subscription shows, and whether any was an update: %j',
+    (announced, expected) => {
+      const requests = announced.map((announces) => event(stored('s1', announces)))
+      expect(merged([event(stored('s1')), ...requests]).records).toEqual(
+        expected ? [{ uid: 's1', business: 'A', ...expected }] : [],
+      )
+    },
+  )
+
+  it('D259 are in one order of bytes, in which all transactions lock them', () => {
+    const uids = ['😀', '\uff21', 's2', 's1']
+    const [round] = merged(uids.map((uid) => event(stored(uid)))).rounds
+    expect(round?.stored.map(({ uid }) => uid)).toEqual([...uids].reverse())
+  })
+})
+
+const merged = (requests: Requested[]) => mergeRequests(requests, NOW)
+
+function event(request: RefreshRequest): Requested {
+  return { request, cause: 'event' }
+}
+
+/** A date, this long after now. */
+function install(afterMs: number, installed: boolean): [boolean, number] {
+  return [installed, NOW + afterMs]
+}
+
+function ofBusiness(install: { installed: boolean; at: number | null } | null): RefreshRequest {
+  return { kind: 'business', businessUid: 'A', install }
+}
+
+function stored(subscriptionUid: string, announces?: Announcement): RefreshRequest {
+  return { kind: 'stored', subscriptionUid, businessUid: 'A', ...(announces && { announces }) }
+}

@@ -1,0 +1,164 @@
+/** `npm run mutate`: changes the code in small ways, one at a time, and reports which changes no test notices. */
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { parseArgs } from 'node:util'
+import { type Mutant, mutantsOf, sampleOf } from './mutants.js'
+import { PURE } from './pure.js'
+import { createSandbox, type Sandbox } from './sandbox.js'
+import { createTests } from './tests-of.js'
+
+const HELP = `Changes the code in small ways, one at a time, and lists the changes that no test notices.
+
+  npm run mutate                                the pure modules; 95 % must be noticed
+  npm run mutate -- lib/store                   a folder, or a module; 85 % must be noticed
+  npm run mutate -- lib/store --sample 100      100 of its mutants; --seed 7 chooses others
+  npm run mutate -- lib/options.ts __tests__/marketplace/options.test.ts    with tests of your choice
+
+  --sample <count>       Runs only so many mutants.
+  --seed <number>        Which ones (default: 1).
+  --concurrency <count>  Copies of the project that run tests at once (default: 1).
+  --list                 Prints the mutants and runs no test.
+  --help                 Prints this.
+
+A mutant runs against the tests of its module: in the folder of __tests__ that mirrors its own, the files that reach it
+by imports; in the other folders, those that import it themselves. Code is changed as Stryker does it, SQL in sql\`…\` by
+the rules of scripts/mutate/sql-mutants.ts. It ends with 1 if too few are noticed, and with 2 if an argument is wrong.
+`
+const AIM = 85
+const AIM_OF_PURE = 95
+const root = fileURLToPath(new URL('../..', import.meta.url))
+
+const { help, list, sample, seed, concurrency, modules, chosenTests } = argumentsOf(process.argv.slice(2))
+const all = help ? [] : await mutantsOf(root, modules)
+const mutants = sample === undefined ? all : sampleOf(all, sample, seed)
+if (help) console.log(HELP)
+else if (list) for (const mutant of mutants) console.log(nameOf(mutant))
+else print(await survivorsOf(mutants))
+
+async function survivorsOf(mutants: readonly Mutant[]): Promise<Mutant[]> {
+  const tests = createTests(root)
+  const ofModule = new Map(modules.map((module) => [module, chosenTests ?? tests.of(module)]))
+  const testsOf = ({ module }: Mutant) => ofModule.get(module) ?? []
+  const used = [...new Set(mutants.flatMap(testsOf))]
+  const needsBuild = used.some((test) => tests.reaches(test, '__tests__/package/installed-package.ts'))
+  const sandboxes = Array.from({ length: concurrency }, (_, i) =>
+    createSandbox(root, join(root, 'reports', 'mutation', `${process.pid}-${i + 1}`), needsBuild),
+  )
+  const remove = () => sandboxes.forEach((sandbox) => void sandbox.remove())
+  process.once('SIGINT', () => {
+    remove()
+    process.exit(130)
+  })
+  const survivors: Mutant[] = []
+  let done = 0
+
+  /** Runs the mutants that no other sandbox has run. */
+  async function runIn(sandbox: Sandbox, waiting: Iterable<Mutant>, durations: Map<string, number>) {
+    for (const mutant of waiting) {
+      const own = testsOf(mutant).filter((test) => durations.has(test))
+      const usualMs = own.reduce((sum, test) => sum + (durations.get(test) ?? 0), 0)
+      const isNoticed = own.length > 0 && (await sandbox.notices(mutant, own, 30_000 + 3 * usualMs))
+      if (!isNoticed) survivors.push(mutant)
+      console.log(`${++done}/${mutants.length} ${isNoticed ? 'noticed ' : 'SURVIVED'} ${nameOf(mutant)}`)
+    }
+  }
+
+  try {
+    console.log(`${used.length} test files without a mutant …`)
+    const durations = (await sandboxes[0]?.measure(used)) ?? new Map<string, number>()
+    for (const test of used)
+      if (!durations.has(test)) console.log(`Left out, because it fails without a mutant: ${test}`)
+    const waiting = mutants.values()
+    await Promise.all(sandboxes.map((sandbox) => runIn(sandbox, waiting, durations)))
+  } finally {
+    remove()
+  }
+  return survivors
+}
+
+function print(survivors: readonly Mutant[]) {
+  const shareOf = (of: readonly Mutant[]) => {
+    const noticed = of.filter((mutant) => !survivors.includes(mutant)).length
+    return { noticed, share: of.length === 0 ? 100 : (100 * noticed) / of.length }
+  }
+  if (survivors.length > 0) console.log('\nNot noticed:')
+  for (const mutant of survivors) console.log(nameOf(mutant))
+  console.log('\n| Module | Mutants | Noticed | Share |\n|---|---|---|---|')
+  for (const module of modules) {
+    const own = mutants.filter((mutant) => mutant.module === module)
+    if (own.length === 0) continue
+    const { noticed, share } = shareOf(own)
+    console.log(`| ${module} | ${own.length} | ${noticed} | ${share.toFixed(1)} % |`)
+  }
+  const { noticed, share } = shareOf(mutants)
+  console.log(`| all | ${mutants.length} | ${noticed} | ${share.toFixed(1)} % |`)
+  if (mutants.length < all.length)
+    console.log(`\nA sample: ${mutants.length} of ${all.length} mutants, seed ${seed}.`)
+  const below = modules
+    .filter((module) => PURE.includes(module))
+    .filter((module) => {
+      return shareOf(mutants.filter((mutant) => mutant.module === module)).share < AIM_OF_PURE
+    })
+  if (sample === undefined) for (const module of below) console.log(`Below ${AIM_OF_PURE} %: ${module}`)
+  if (share < AIM) console.log(`Below ${AIM} %`)
+  process.exitCode = share < AIM || (sample === undefined && below.length > 0) ? 1 : 0
+}
+
+function nameOf({ module, line, change }: Mutant) {
+  return `${module}:${line} ${change}`
+}
+
+function argumentsOf(args: string[]) {
+  try {
+    const { values, positionals } = parseArgs({
+      args,
+      allowPositionals: true,
+      options: {
+        help: { type: 'boolean', default: false },
+        list: { type: 'boolean', default: false },
+        sample: { type: 'string' },
+        seed: { type: 'string', default: '1' },
+        concurrency: { type: 'string', default: '1' },
+      },
+    })
+    const [path, tests, ...more] = positionals
+    if (more.length > 0) throw new Error(`Unknown argument ${more[0]}`)
+    return {
+      help: values.help,
+      list: values.list,
+      sample: values.sample === undefined ? undefined : countOf('sample', values.sample),
+      seed: countOf('seed', values.seed),
+      concurrency: countOf('concurrency', values.concurrency),
+      modules: path === undefined ? PURE : modulesIn(path),
+      chosenTests: tests?.split(',').map((test) => existing(test)),
+    }
+  } catch (error) {
+    console.error(`${(error as Error).message}\nSee npm run mutate -- --help`)
+    process.exit(2)
+  }
+}
+
+function countOf(option: string, value: string): number {
+  if (!/^[1-9]\d{0,8}$/.test(value)) throw new Error(`--${option} is a whole number from 1, not ${value}`)
+  return Number(value)
+}
+
+function existing(path: string): string {
+  if (existsSync(join(root, path))) return path
+  throw new Error(`There is no ${path}. Name a path from the root of the project`)
+}
+
+/** The modules at a path. Pages in the browser are tested as a bundle, which has no mutants. */
+function modulesIn(path: string): string[] {
+  const given = existing(path).replace(/\/$/, '')
+  const found = given.endsWith('.ts')
+    ? [given]
+    : readdirSync(join(root, given), { recursive: true, encoding: 'utf8' }).map((file) => join(given, file))
+  const modules = found
+    .filter((file) => /^lib\/.*\.ts$/.test(file) && !file.startsWith('lib/console/page'))
+    .sort()
+  if (modules.length === 0)
+    throw new Error(`${path} has no module of lib/. Name a folder of lib/ or a module`)
+  return modules
+}
