@@ -131,7 +131,7 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
       const { counts } = await marketplace.health()
       return counts?.requested === 0 && counts.subscriptions > 0
     }
-    await until('the request is read', isRead, 30_000)
+    await until('the request is read', isRead)
     if (!beside) {
       await marketplace.close()
       const rest = await runCliHere(['import', file, '--no-wait'], { env })

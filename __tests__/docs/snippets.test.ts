@@ -113,7 +113,7 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
       })
       const printed = () => running.stdout().split('\n').slice(0, -1)
       const isThere = () => printed().length >= snippet.prints.length
-      await until('its lines', () => isThere() || !running.isAlive(), 30_000)
+      await until('its lines', () => isThere() || !running.isAlive())
       if (!isThere()) throw new Error(`it printed only:\n${running.stdout()}${running.stderr()}`)
       const lines = printed().slice(0, snippet.prints.length)
       expect([...lines].sort()).toEqual([...snippet.prints].sort())

@@ -75,7 +75,7 @@ describe('when the store fails the worker', () => {
       const { store, scene, changes } = await faultyScene()
       const fault = store.faults.add({ on: 'finishRead', kind, times: 2 })
       purchased(scene)
-      await until('the change is handled', () => changes.length > 0, 10_000)
+      await until('the change is handled', () => changes.length > 0)
       expect(await scene.marketplace.isEntitled('b1')).toBe(true)
       expect(changes).toMatchObject([{ from: null, to: 'purchased', entitled: true }])
       expect(fault.strikes).toBeGreaterThan(0)
@@ -167,21 +167,13 @@ describe('a store that fails at random', () => {
     const kept = new Set((await marketplace.journal.list({ limit: 1_000 })).map(({ id }) => id))
     expect(acknowledged.filter((id) => !kept.has(id))).toEqual([])
     const right = uids.map((uid) => platform.subscription(uid)?.purchase_state === 'purchased')
-    await until(
-      'every decision is correct and settled',
-      async () => {
-        const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
-        return decisions.every((each, i) => settled(each) && each.entitled === right[i])
-      },
-      10_000,
-    )
-    await until(
-      'every entry is done',
-      async () => {
-        return (await store.counts()).pending === 0
-      },
-      15_000,
-    )
+    await until('every decision is correct and settled', async () => {
+      const decisions = await Promise.all(businesses.map((each) => marketplace.explain(each)))
+      return decisions.every((each, i) => settled(each) && each.entitled === right[i])
+    })
+    await until('every entry is done', async () => {
+      return (await store.counts()).pending === 0
+    })
     const listed = await marketplace.journal.list({ kind: 'change', limit: 1_000 })
     const handled = new Set(changes.map(({ id }) => id))
     expect(listed.filter(({ id, status }) => status !== 'done' || !handled.has(id))).toEqual([])

@@ -53,7 +53,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     hints.length = 0
     expect(await store.finishRead(claim, shows(claim, 'purchased'))).toBe(false)
     expect(hints).toContainEqual({ kind: 'decided', businessUid: 'b1', superseded: true })
-  }, 20_000)
+  })
 
   it('of results of handlers: they stand, and the repeated call writes none over a replay', async () => {
     const { store, proxy, address } = await wired()
@@ -75,7 +75,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     expect(await written).toBe('store_unavailable')
     expect(await store.finishLanes([finish])).toEqual([id])
     expect(await store.getEntry(first?.id as string)).toMatchObject({ status: 'pending', attempts: 0 })
-  }, 20_000)
+  })
 
   it('of the last try of a handler: its failure is told', async () => {
     const { proxy, through } = await wired()

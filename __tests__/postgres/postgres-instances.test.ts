@@ -110,7 +110,7 @@ describe('behind a pooler in transaction mode', () => {
     // One warning of each instance.
     expect(missing()).toHaveLength(2)
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
-  }, 30_000)
+  })
 })
 
 const behindPooler = (address: string) =>

@@ -171,7 +171,7 @@ it('G21 an entry that is accepted while the last one before it is finished keeps
   await accepting.query('commit')
   expect(await finished).toEqual([last.key])
   expect((await leasedEntries(store)).map((each) => each.id)).toEqual(['second'])
-}, 30_000)
+})
 
 describe('G22 an event whose receiver checked the handlers just before one was added', () => {
   it('is handed to the handler, before a later one of the same subscription', async () => {
@@ -193,7 +193,7 @@ describe('G22 an event whose receiver checked the handlers just before one was a
       event.id,
       later.id,
     ])
-  }, 30_000)
+  })
 })
 
 async function open() {

@@ -85,11 +85,7 @@ describe('a pool that the app passes', () => {
 
     // Without a listener of the app, the next line would end the process.
     await terminateAll(address)
-    await until(
-      'the marketplace works again',
-      async () => (await marketplace.health()).status === 'ok',
-      10_000,
-    )
+    await until('the marketplace works again', async () => (await marketplace.health()).status === 'ok')
     await listeners(1, address)
     await marketplace.close()
     expect([pool.ended, pool.ending, pool.listenerCount('error')]).toEqual([false, false, 0])

@@ -175,7 +175,7 @@ describe('C199 the times of a copy', () => {
       near(row?.refresh_at, real + HOUR)
       expect(row).toMatchObject({ install_at: 5, install_arrived_at: 6, progress: '{"refusedAt":7}' })
     },
-    30_000,
+    60_000,
   )
 })
 

@@ -7,6 +7,7 @@ const { default: Sequencer } = createRequire(import.meta.url)('@jest/test-sequen
 const SLOWEST = [
   'faults/life/months.test.ts',
   'store/store-conformance.test.ts',
+  'sqlite/current-node.test.ts',
   'faults/handling/suspects.test.ts',
   'faults/life/alive.test.ts',
   'postgres/postgres-outages.test.ts',
@@ -20,6 +21,7 @@ const SLOWEST = [
   'example-app/examples.test.ts',
   'faults/answers/buyers-in-outage.test.ts',
   'faults/storage/restored.test.ts',
+  'faults/storage/power-cut.test.ts',
   'faults/handling/changes-now.test.ts',
   'example-app/example-page.test.ts',
   'faults/deliveries/deliverers.test.ts',

@@ -1,8 +1,11 @@
-/** Calls `check` until it returns neither false nor undefined; fails with `what` at the deadline. */
+/**
+ * Calls `ask` until it returns neither false nor undefined; fails with `what` at the deadline. The usual one is no promise: it
+ * is met by a machine that has several times as much to do.
+ */
 export async function until<T>(
   what: string,
   ask: () => T | Promise<T>,
-  withinMs = 10_000,
+  withinMs = 30_000,
 ): Promise<Exclude<T, undefined | null | false>> {
   const begun = Date.now()
   for (;;) {

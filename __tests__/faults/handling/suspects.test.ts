@@ -136,7 +136,7 @@ async function livesOf(
     await until(
       'the process ends, or the work is over',
       async () => hasEnded || (await isOver(receiver).catch(() => false)),
-      30_000,
+      60_000,
     )
     if (!hasEnded) {
       await atEnd(receiver)

@@ -108,7 +108,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
         for (const store of stores) await store.close()
       }
     },
-    30_000,
+    60_000,
   )
 
   itWhereShared(name)(
@@ -141,7 +141,7 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
       for (const call of calls) await expect(call()).rejects.toMatchObject({ code: 'store_of_another_app' })
       expect(await after.subscriptionsOf('b1')).toHaveLength(1)
     },
-    20_000,
+    60_000,
   )
 
   it('holds no secret and no name of its app', async () => {

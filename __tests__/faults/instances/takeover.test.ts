@@ -48,7 +48,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
     )
     expect(Date.now() - killedAt).toBeLessThan(LEASE_MS + TAKEOVER_MS)
     expect(next.finishes.every(({ isHeld }) => isHeld)).toBe(true)
-  }, 30_000)
+  })
 
   itShared(
     'G3 of a process that was frozen past its lease is lost to it: it changes no row when it resumes',
@@ -105,7 +105,7 @@ describe.each(ENGINE_NAMES)('leased work on %s', (engineName) => {
       )
       expect(await everything()).toEqual(before)
     },
-    40_000,
+    60_000,
   )
 
   /** A migrated database, and a platform. */

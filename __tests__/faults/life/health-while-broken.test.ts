@@ -6,15 +6,13 @@ import { sql } from '../../../lib/store/sql/sql.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import { createWriteHealth } from '../../../lib/store/write-health.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
-import { useEngine } from '../../support/engines/engines.js'
+import { connectedTo, engine as postgres } from '../../support/engines/one-postgres.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { eventOf } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { until } from '../../support/until.js'
-
-const postgres = useEngine('PostgreSQL')
 
 describe('K26 health while the disk is broken', () => {
   it('is failing with the error of the last write, and ok again once the disk works, without a delivery', async () => {
@@ -212,4 +210,33 @@ describe('G30 a role whose commits do not wait for the disk', () => {
     )
     expect(rows[0]?.mode).toBe(expected)
   })
+
+  it.each(['database', 'server', 'pool'])(
+    'with that default of the %s commits a delivery here with on',
+    async (place) => {
+      const address = new URL(await postgres.freshAddress())
+      const server = postgres.server()
+      if (place === 'pool') address.searchParams.set('options', '--synchronous_commit=off')
+      else {
+        const altered = place === 'server' ? 'alter system' : `alter database ${address.pathname.slice(1)}`
+        await server.sql(`${altered} set synchronous_commit = off`)
+        server.signal('SIGHUP')
+        onCleanUp(async () => {
+          await server.sql(`${altered} reset synchronous_commit`)
+          server.signal('SIGHUP')
+        })
+      }
+      const mode = `select current_setting('synchronous_commit') as mode`
+      await until('it is the default', async () => {
+        const { rows } = await (await connectedTo(String(address))).query(mode)
+        return rows[0].mode === 'off'
+      })
+      const { store, sql } = await openStoreWithSql(String(address))
+      await sql(`create table modes (mode text);
+      create function note() returns trigger language plpgsql as $$ begin insert into modes ${mode}; return new; end $$;
+      create trigger note after insert on journal for each row execute function note()`)
+      await store.accept([eventOf('s1')])
+      expect(await sql('select mode from modes')).toEqual([{ mode: 'on' }])
+    },
+  )
 })

@@ -28,7 +28,7 @@ it('E22 a requested read begins within a second while very many forged rows name
   for (let round = 0; round < 6; round++) {
     const begun = performance.now()
     await store.accept([eventOf('real', 'b1')])
-    await until('the subscription is read again', () => isSettled(store), 20_000)
+    await until('the subscription is read again', () => isSettled(store))
     waits.push(performance.now() - begun)
   }
   expect(Math.max(...waits)).toBeLessThan(1_000)
@@ -52,7 +52,7 @@ it.each(ENGINE_NAMES)(
     await store.accept([eventOf('real', 'b1')])
     await made('forged after')
     const begun = performance.now()
-    await until('the visitor is let in', () => marketplace.isEntitled('b1'), 20_000)
+    await until('the visitor is let in', () => marketplace.isEntitled('b1'))
     expect(performance.now() - begun).toBeLessThan(1_000)
     for (let i = 0; i < 600; i++)
       await marketplace.subscriptions.track({ subscriptionUid: `imported ${i}`, businessUid: `i${i}` })

@@ -60,7 +60,7 @@ describe('C4 a reply that acknowledges', () => {
         reply: expect.any(Number),
       })
     }
-  }, 40_000)
+  })
 })
 
 describe('C6 while the disk cannot be synced', () => {

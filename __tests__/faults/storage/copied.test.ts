@@ -79,7 +79,7 @@ describe.each(PAIRS)('C196 a copy from %s to %s', (fromEngine, toEngine) => {
         await app.settled()
         return ids.every((id) => calls.includes(id))
       },
-      30_000,
+      60_000,
     )
     for (const key of new Set(left.map((each) => each.key))) {
       const ofKey = left.filter((each) => each.key === key).map(({ id }) => String(id))
@@ -135,7 +135,7 @@ describe('C196 the steps of the page on migrating', () => {
         await app.settled()
         return left.every(({ id }) => calls.includes(String(id)))
       },
-      30_000,
+      60_000,
     )
     expect(new Set(calls).size).toBe(calls.length)
     await until('health is ok, apart from what was dead', async () => {

@@ -71,7 +71,7 @@ describe('C63 a SQLite file that is lost while the app runs', () => {
     renameSync(to, from)
     const { status, id } = await scene.deliver(notice('b1', 's3'))
     expect(status).toBe(200)
-    await until('it is ready', async () => (await scene.marketplace.readiness()).ready, 10_000)
+    await until('it is ready', async () => (await scene.marketplace.readiness()).ready)
     expect(await scene.marketplace.health()).not.toMatchObject({ status: 'failing' })
     await scene.marketplace.close()
     const again = openMarketplace(scene.platform, { store: `sqlite:${file}`, worker: false })

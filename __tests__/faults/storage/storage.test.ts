@@ -126,7 +126,7 @@ describe.each(ENGINE_NAMES)('C7 while the disk of %s is full', (engineName) => {
     })
     expect((await marketplace.journal.list({ kind: 'event', limit: 1 }))[0]?.id).toBe(id)
     platform.paymentIssue(uid)
-    await until('the change is seen', async () => !(await marketplace.isEntitled('b1')), 15_000)
+    await until('the change is seen', async () => !(await marketplace.isEntitled('b1')))
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
   }
 })

@@ -114,7 +114,7 @@ export async function startPostgres(options: PostgresOptions = {}): Promise<Post
     ended = once(child, 'exit').then(() => {
       server = undefined
     })
-    await until('PostgreSQL is ready', () => server !== child || isReady(child), 20_000)
+    await until('PostgreSQL is ready', () => server !== child || isReady(child))
     if (server !== child) throw new Error(`Cannot start PostgreSQL: ${log()}`)
   }
 

@@ -16,6 +16,8 @@ export function whyNotShared(engine: EngineName): string | undefined {
  */
 export function itWhereShared(engine: EngineName) {
   const whyNot = whyNotShared(engine)
+  // By this name `sqlite/current-node.test.ts` finds the tests for a newer Node.
+  const library = engine === 'SQLite' ? ' (node:sqlite)' : ''
   return (title: string, test: () => Promise<void>, timeoutMs: number) =>
-    whyNot ? it.skip(`${title} (${whyNot})`, () => {}) : it(title, test, timeoutMs)
+    whyNot ? it.skip(`${title} (${whyNot})`, () => {}) : it(title + library, test, timeoutMs)
 }

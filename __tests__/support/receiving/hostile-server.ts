@@ -30,7 +30,7 @@ beforeAll(async () => {
     })
   })
   await listening
-}, 30_000)
+})
 
 afterAll(() => void child?.kill('SIGKILL'))
 
