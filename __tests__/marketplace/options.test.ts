@@ -7,6 +7,11 @@ import { defineEvent } from '../../lib/events/define-event.js'
 import { createMarketplace } from '../../lib/index.js'
 import { readOptions } from '../../lib/options.js'
 import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { internals } from '../support/internals.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { quietWarnings } from '../support/output.js'
+import { createScene } from '../support/scene.js'
+import { until } from '../support/until.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const MINIMAL = {
@@ -277,6 +282,52 @@ describe('a plug-in of the app', () => {
     expect(faultsOf({ ...MINIMAL, events: { own: { ...own, entity_name: '' } } })).toEqual([
       'events: event "own" has no usable entity_name',
     ])
+  })
+})
+
+describe('a given option decides', () => {
+  it('how long each kind of entry is kept: the sweep of every hour deletes it then, and not before', async () => {
+    quietWarnings()
+    const { clock, jump } = jumpingClock()
+    const { marketplace, platform, deliver } = await createScene({
+      // The sweeps of every hour come at once.
+      clock: { ...clock, setTimeout: (run, ms) => clock.setTimeout(run, ms === HOUR ? 20 : ms) },
+      retention: { eventsMs: HOUR, changesMs: 2 * HOUR, actionsMs: 3 * HOUR },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 20, deadMs: 4 * HOUR }),
+    })
+    marketplace.onPurchaseChange(() => {})
+    marketplace.onUnrecognised(() => {
+      throw new Error('never')
+    })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await deliver({ entity_name: 'unknown' })
+    await marketplace.journal.recordAction({ actor: 'ada', action: 'look' })
+    await marketplace.settled()
+    const kinds = async () => [...new Set((await marketplace.journal.list()).map(({ kind }) => kind))].sort()
+    const all = ['action', 'change', 'event', 'unrecognised']
+    for (const next of ['event', 'change', 'action', 'unrecognised']) {
+      expect(await kinds()).toEqual(all)
+      all.splice(all.indexOf(next), 1)
+      jump(HOUR)
+      await until(`the ${next} is deleted`, async () => !(await kinds()).includes(next as never))
+    }
+  })
+
+  it('how many tokens are fetched at once', async () => {
+    const { marketplace, platform } = await createScene({ reads: { concurrency: 2 } })
+    platform.faults.add({ on: 'token', kind: 'slow', ms: 20 })
+    const businesses = Array.from({ length: 8 }, (_, i) => `b${i}`)
+    for (const business of businesses) platform.addBusiness(business)
+    await Promise.all(businesses.map(marketplace.fetchAppToken))
+    expect(Math.max(...platform.requests.map(({ inFlight }) => inFlight))).toBe(2)
+  })
+
+  it('which bodies of deliveries are too large', async () => {
+    const { deliver } = await createScene({ bodyLimitBytes: 2 * KIB, worker: false })
+    expect((await deliver({ text: 'x'.repeat(KIB) })).status).toBe(200)
+    expect((await deliver({ text: 'x'.repeat(2 * KIB) })).status).toBe(413)
   })
 })
 
