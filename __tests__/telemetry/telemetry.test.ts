@@ -61,7 +61,7 @@ describe('metrics', () => {
         return inner.counts()
       },
     }
-    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
+    const { marketplace, jump } = await createScene({ store: storeOption(store), worker: false })
     await marketplace.start()
     const series = await scrape()
     await scrape()
@@ -71,6 +71,9 @@ describe('metrics', () => {
     expect(series.get('marketplace_webhooks_schema_version')).toBeGreaterThanOrEqual(1)
     // Without a worker no reads happen, so none are paused.
     expect(series.has('marketplace_webhooks_reads_paused')).toBe(false)
+    await marketplace.close()
+    jump(6_000)
+    expect((await scrape()).get('marketplace_webhooks_health_problem{code="closed"}')).toBe(0)
   })
 
   it('read no gauges once they are closed', async () => {
