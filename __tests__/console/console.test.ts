@@ -72,6 +72,15 @@ describe('consoleRouter', () => {
     })
   }
 
+  it('shows at most 50 subscriptions of a decision', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const [decision, one] = [await marketplace.explain('b'), { subscription_uid: 's', reason: 'ended' }]
+    const many = { ...decision, subscriptions: Array(60).fill(one) }
+    mountConsole(app, { ...marketplace, explain: async () => many })
+    const { body } = await consoleCaller(`${url}/ops`, 'support').read('business', { business_uid: 'b' })
+    expect(body.decision.subscriptions).toHaveLength(50)
+  })
+
   it('has no other calls', async () => {
     const { operator } = await stage()
     for (const name of ['constructor', '__proto__', 'toString', 'targetUrl', 'backup', 'close'])

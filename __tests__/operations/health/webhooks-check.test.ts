@@ -82,6 +82,15 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
     expect(secrets.map(({ secret }) => secret)).toEqual(['first', 'removed'])
   })
 
+  it('knows the secret of a delivery that verifyDelivery let in', async () => {
+    const { marketplace, target } = await createScene({
+      ...{ store: await engine.freshAddress(), deliverySecrets: [NEW_SECRET, DELIVERY_SECRET] },
+      verifyDelivery: () => true,
+    })
+    await deliver(target.replace(NEW_SECRET, DELIVERY_SECRET), update(OUR_ITEM))
+    expect((await marketplace.webhooks.check()).secrets).toMatchObject([{ count: 0 }, { count: 1 }])
+  })
+
   it('lists the events that the app defines, too', async () => {
     const { marketplace } = await createScene({ store: await engine.freshAddress(), events: customEvents })
     const { events } = await marketplace.webhooks.check()
