@@ -133,27 +133,29 @@ describe('close', () => {
     }
   })
 
-  it.each([true, false])(
-    'answers questions that are waiting for a read, with a worker: %s',
-    async (worker) => {
-      const { platform, marketplace } = await createScene({
-        freshness: { waitMs: 60_000 },
-        closeTimeoutMs: 50,
-        worker,
-      })
-      platform.faults.add({ on: 'read', kind: 'hang' })
-      platform.purchase({ business_uid: B1, payment: 'succeeded' })
-      await platform.settled()
-      const waiting = [
-        marketplace.isEntitled(B1),
-        marketplace.explain(B1),
-        marketplace.businesses.refresh(B1).catch(() => null),
-      ]
-      await marketplace.close()
-      const [entitled, decision] = await Promise.all(waiting)
-      expect(entitled).toBe(false)
-      expect(decision).toMatchObject({ entitled: false, known: false })
-    },
-    10_000,
-  )
+  it('answers questions that are waiting for a read', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, closeTimeoutMs: 50 })
+    platform.faults.add({ on: 'read', kind: 'hang' })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const waiting = [
+      marketplace.isEntitled(B1),
+      marketplace.explain(B1),
+      marketplace.businesses.refresh(B1).catch(() => null),
+    ]
+    await marketplace.close()
+    const [entitled, decision] = await Promise.all(waiting)
+    expect(entitled).toBe(false)
+    expect(decision).toMatchObject({ entitled: false, known: false })
+  }, 10_000)
+
+  it('answers them in a process without a worker, too', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: 60_000 }, worker: false })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const answer = marketplace.isEntitled(B1)
+    expect(await Promise.race([answer, looks(3).then(() => 'waits')])).toBe('waits')
+    await marketplace.close()
+    expect(await answer).toBe(false)
+  }, 10_000)
 })
