@@ -66,6 +66,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       purchasableUids: options.app.purchasableUid,
       measure: reporting.gate,
       onDenied: reporting.denied,
+      clock,
     }),
 
     subscriptions: {

@@ -72,6 +72,15 @@ describe('consoleRouter', () => {
     })
   }
 
+  it('shows at most 50 subscriptions of a decision', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const [decision, one] = [await marketplace.explain('b'), { subscription_uid: 's', reason: 'ended' }]
+    const many = { ...decision, subscriptions: Array(60).fill(one) }
+    mountConsole(app, { ...marketplace, explain: async () => many })
+    const { body } = await consoleCaller(`${url}/ops`, 'support').read('business', { business_uid: 'b' })
+    expect(body.decision.subscriptions).toHaveLength(50)
+  })
+
   it('has no other calls', async () => {
     const { operator } = await stage()
     for (const name of ['constructor', '__proto__', 'toString', 'targetUrl', 'backup', 'close'])
@@ -246,7 +255,7 @@ describe('consoleRouter', () => {
     expect(await marketplace.businesses.history('business-1')).not.toEqual([])
   })
 
-  it('sends every reply with no-store, nosniff and no framing, and the page with only its own script', async () => {
+  it('sends every reply with no-store, nosniff, no framing, no index and no share of a window with other origins', async () => {
     const { url } = await stage()
     for (const path of ['/', '/call/session', '/call/nothing', '/elsewhere']) {
       const { headers } = await fetch(`${url}${path}`, { headers: { 'x-person': 'support' } })
@@ -255,12 +264,32 @@ describe('consoleRouter', () => {
         'x-content-type-options': 'nosniff',
         'referrer-policy': 'no-referrer',
         'x-frame-options': 'DENY',
+        'cross-origin-resource-policy': 'same-origin',
+        'cross-origin-opener-policy': 'same-origin',
+        'x-robots-tag': 'noindex',
       })
       const policy = headers.get('content-security-policy')
-      expect(policy).toContain("default-src 'none'")
-      expect(policy).toContain("frame-ancestors 'none'")
+      for (const name of ['default-src', 'base-uri', 'form-action', 'frame-ancestors'])
+        expect(policy).toContain(`${name} 'none'`)
       expect(policy).not.toContain('unsafe')
     }
+  })
+
+  it('lets the page run only its own script and style, and make no script of a text', async () => {
+    const { url } = await stage()
+    const { headers } = await fetch(`${url}/`, { headers: { 'x-person': 'support' } })
+    const policy = headers.get('content-security-policy')
+    expect(policy).toMatch(/script-src 'sha256-[^ ]+'; style-src 'sha256-[^ ]+'; connect-src 'self';/)
+    expect(policy).toContain("require-trusted-types-for 'script'")
+  })
+
+  it('limits what a person reads in a minute, too', async () => {
+    const { operator, support } = await stage({ callsPerMinute: 2 })
+    const statuses = []
+    for (let n = 0; n < 3; n++) statuses.push((await operator.read('health')).status)
+    expect(statuses).toEqual([200, 200, 429])
+    expect((await operator.read('health')).headers.get('retry-after')).toBe('10')
+    expect((await support.read('health')).status).toBe(200)
   })
 
   for (const [version, framework] of Object.entries({
@@ -286,7 +315,8 @@ describe('consoleRouter', () => {
     const url = await serve(createServer(listener).listeners('request')[0] as never)
     expect(await (await fetch(url)).text()).toContain('<title>Console</title>')
     expect((await fetch(`${url}/call/session`)).status).toBe(200)
-    expect((await fetch(url, { method: 'DELETE' })).status).toBe(405)
+    const other = await fetch(url, { method: 'DELETE' })
+    expect([other.status, other.headers.get('allow')]).toEqual([405, 'GET, HEAD'])
   })
 })
 

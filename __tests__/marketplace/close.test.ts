@@ -1,8 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
-import { appToken } from '../../lib/index.js'
+import { systemClock } from '../../lib/base/clock.js'
 import { noticeOf } from '../support/events.js'
 import { internals } from '../support/internals.js'
+import { countingClock } from '../support/machine/counting-clock.js'
 import { createScene, deliver, openMarketplace, serve } from '../support/scene.js'
 import { createFileScene, tokensFor } from '../support/scenes/file-scene.js'
 import { track } from '../support/scenes/purchases.js'
@@ -72,32 +73,28 @@ describe('close', () => {
   })
 
   it('makes every later call fail with closed', async () => {
-    const { platform, marketplace } = await createFileScene()
-    const { uid } = platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    const token = platform.appToken(B1)
+    const { marketplace } = await createFileScene()
+    const { start, fetchAppToken, backup, settled, subscriptions, businesses, journal } = marketplace
+    const { register, check } = marketplace.webhooks
     await marketplace.close()
-    const asked = [
-      () => marketplace.start(),
-      () => marketplace.subscriptions.track({ subscriptionUid: uid, businessUid: B1 }),
-      () => marketplace.businesses.refresh(B1),
-      () => marketplace.fetchAppToken(B1),
-      () =>
-        marketplace.webhooks.register({
-          event: 'application/installed',
-          targetUrl: 'https://app.test/hooks',
-          token: appToken(token),
-        }),
-      () => marketplace.journal.list(),
-      () => marketplace.journal.get('e1'),
-      () => marketplace.journal.replay('e1'),
-      () => marketplace.subscriptions.list(),
-      () => marketplace.businesses.history(B1),
-      () => marketplace.businesses.erase(B1),
-      () => marketplace.businesses.export(B1),
-      () => marketplace.webhooks.check(),
-      () => marketplace.settled(),
-    ]
-    for (const ask of asked) await expect(ask()).rejects.toMatchObject({ code: 'closed', retryable: false })
+    // Without arguments: the end is noticed before they are.
+    const groups = {
+      subscriptions,
+      businesses,
+      journal,
+      other: { start, fetchAppToken, backup, settled, register, check },
+    }
+    const asked = Object.entries(groups).flatMap(([group, calls]) =>
+      Object.entries(calls).map(
+        ([name, call]) => [`${group}.${name}`, call as () => Promise<unknown>] as const,
+      ),
+    )
+    expect(asked).toHaveLength(20)
+    for (const [name, call] of asked)
+      expect([name, await call().catch(({ code, retryable }) => [code, retryable])]).toEqual([
+        name,
+        ['closed', false],
+      ])
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
@@ -152,5 +149,18 @@ describe('close', () => {
     const [entitled, decision] = await Promise.all(waiting)
     expect(entitled).toBe(false)
     expect(decision).toMatchObject({ entitled: false, known: false })
+  }, 10_000)
+
+  it('answers them at once in a process without a worker, too', async () => {
+    const { clock, timers } = countingClock(systemClock)
+    const freshness = { waitMs: 60_000 }
+    const { platform, marketplace } = await createScene({ clock, freshness, worker: false })
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await platform.settled()
+    const answer = marketplace.isEntitled(B1)
+    expect(await Promise.race([answer, looks(3).then(() => 'waits')])).toBe('waits')
+    await marketplace.close()
+    expect(timers.armed).toBe(0)
+    expect(await answer).toBe(false)
   }, 10_000)
 })

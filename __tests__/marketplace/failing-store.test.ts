@@ -95,6 +95,22 @@ describe('when the store fails the worker', () => {
     expect([fault.strikes, changes.map(({ id }) => id)]).toEqual([1, [change.id]])
   })
 
+  it.each([
+    ['claimReads', 'reading'],
+    ['claimLanes', 'handling'],
+    ['handleTopics', 'handling'],
+    ['dueSuspect', 'handling'],
+    ['prune', 'sweeping'],
+  ] as const)('a failed %s is given to the logger, in the area %s', async (on, area) => {
+    const failures: unknown[] = []
+    const logger = { warn() {}, error: (fields: object) => failures.push(fields) }
+    const { store, scene } = await faultyScene({ logger })
+    store.faults.add({ on, kind: 'unavailable' })
+    purchased(scene)
+    await until('the failure is logged', () => failures.length > 0)
+    expect(failures).toEqual([{ area, code: 'store_unavailable' }])
+  })
+
   it('claims whose answer is lost are taken over when their leases expire', async () => {
     const { store, scene, changes } = await faultyScene()
     const { marketplace } = scene

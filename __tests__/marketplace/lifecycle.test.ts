@@ -2,9 +2,11 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
+import { systemClock } from '../../lib/base/clock.js'
 import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 import { noticeOf } from '../support/events.js'
+import { countingClock } from '../support/machine/counting-clock.js'
 import { quietWarnings } from '../support/output.js'
 import { deliver, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { createFileScene } from '../support/scenes/file-scene.js'
@@ -57,6 +59,15 @@ describe('before the store is open', () => {
     expect(early).toBe('waits')
     release()
     expect(await answer).toBe(true)
+  })
+
+  it('closing ends the tries to open it', async () => {
+    quietWarnings()
+    const { clock, timers } = countingClock(systemClock)
+    const marketplace = openMarketplace(await startPlatform(), { store: 'sqlite:/not/there/m.db', clock })
+    await until('the next try is due', () => timers.armed > 0)
+    await marketplace.close()
+    expect(timers.armed).toBe(0)
   })
 
   it('a database that starts later is found without a restart; until then every business is denied and nothing is acknowledged', async () => {

@@ -4,9 +4,18 @@ import { z } from 'zod'
 import { DAY, HOUR, MINUTE, SECOND, systemClock } from '../../lib/base/clock.js'
 import { ConfigError } from '../../lib/base/errors.js'
 import { defineEvent } from '../../lib/events/define-event.js'
-import { createMarketplace } from '../../lib/index.js'
+import { appToken, businessToken, createMarketplace } from '../../lib/index.js'
 import { readOptions } from '../../lib/options.js'
 import { postgresStore, storeFor } from '../../lib/store-option.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { internals } from '../support/internals.js'
+import { jumpingClock } from '../support/machine/jumping-clock.js'
+import { quietWarnings } from '../support/output.js'
+import { createScene } from '../support/scene.js'
+import { customEvents } from '../support/scenes/own-events.js'
+import { buy, track } from '../support/scenes/purchases.js'
+import { B1 } from '../support/settings.js'
+import { until } from '../support/until.js'
 
 const SECRET = 'Zk3vQ9xT_bL7wMn2RfYc8H'
 const MINIMAL = {
@@ -277,6 +286,107 @@ describe('a plug-in of the app', () => {
     expect(faultsOf({ ...MINIMAL, events: { own: { ...own, entity_name: '' } } })).toEqual([
       'events: event "own" has no usable entity_name',
     ])
+  })
+})
+
+describe('a given option decides', () => {
+  it('how long each kind of entry is kept: the sweep of every hour deletes it then, and not before', async () => {
+    quietWarnings()
+    const { clock, jump } = jumpingClock()
+    const { marketplace, platform, deliver } = await createScene({
+      // The sweeps of every hour come at once.
+      clock: { ...clock, setTimeout: (run, ms) => clock.setTimeout(run, ms === HOUR ? 20 : ms) },
+      retention: { eventsMs: HOUR, changesMs: 2 * HOUR, actionsMs: 3 * HOUR },
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 20, deadMs: 4 * HOUR }),
+    })
+    marketplace.onPurchaseChange(() => {})
+    marketplace.onUnrecognised(() => {
+      throw new Error('never')
+    })
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await deliver({ entity_name: 'unknown' })
+    await marketplace.journal.recordAction({ actor: 'ada', action: 'look' })
+    await marketplace.settled()
+    const kinds = async () => [...new Set((await marketplace.journal.list()).map(({ kind }) => kind))].sort()
+    const all = ['action', 'change', 'event', 'unrecognised']
+    for (const next of ['event', 'change', 'action', 'unrecognised']) {
+      expect(await kinds()).toEqual(all)
+      all.splice(all.indexOf(next), 1)
+      jump(HOUR)
+      await until(`the ${next} is deleted`, async () => !(await kinds()).includes(next as never))
+    }
+  })
+
+  it('how many tokens are fetched at once', async () => {
+    const { marketplace, platform } = await createScene({ reads: { concurrency: 2 } })
+    platform.faults.add({ on: 'token', kind: 'slow', ms: 20 })
+    const businesses = Array.from({ length: 8 }, (_, i) => `b${i}`)
+    for (const business of businesses) platform.addBusiness(business)
+    await Promise.all(businesses.map(marketplace.fetchAppToken))
+    expect(Math.max(...platform.requests.map(({ inFlight }) => inFlight))).toBe(2)
+  })
+
+  it('which uninstalls concern the app', async () => {
+    const { platform, marketplace, deliver, jump } = await createScene({
+      app: { codeName: ['ours', 'mine'] },
+    })
+    await buy(platform, marketplace)
+    const requested = async () => (await marketplace.health()).counts?.requested
+    await until('the purchase is verified', async () => {
+      jump(MINUTE)
+      return (await requested()) === 0
+    })
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    const data = { business_id: B1 }
+    await deliver(sampleDelivery('application/uninstalled', { ...data, app_code_name: 'other' }))
+    expect(await requested()).toBe(0)
+    await deliver(sampleDelivery('application/uninstalled', { ...data, app_code_name: 'mine' }))
+    expect(await requested()).toBe(1)
+  })
+
+  it('when a new subscription that is not shown yet is read again, for pages that wait', async () => {
+    const { platform, marketplace } = await createScene({ freshness: { waitMs: MINUTE } })
+    platform.addBusiness(B1)
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: B1 })
+    const read = await until('it is read', async () => {
+      const found = await marketplace.subscriptions.get('s1')
+      return found?.failure ? found : undefined
+    })
+    const pauseMs = Date.parse(String(read.refreshAt)) - Date.parse(String(read.requestedAt))
+    expect(Math.abs(pauseMs - MINUTE / 4)).toBeLessThan(SECOND)
+  })
+
+  it('how long refresh() waits for a read: twice a call of the platform and a second', async () => {
+    const { platform, marketplace } = await createScene({
+      worker: false,
+      ...internals({ callTimeoutMs: 50 }),
+    })
+    await track(platform, marketplace)
+    const begun = Date.now()
+    expect(await marketplace.businesses.refresh(B1)).toMatchObject({ known: false })
+    expect(Date.now() - begun).toBeLessThan(10_000)
+  })
+
+  it('which kinds of tokens register an event', async () => {
+    const { platform, marketplace, target } = await createScene({ worker: false, events: customEvents })
+    for (const [event, token] of [
+      ['invoice/paid', appToken(platform.appToken(B1))],
+      ['application/installed', businessToken(platform.businessToken(B1))],
+    ] as const)
+      await expect(
+        marketplace.webhooks.register({ event: event as never, targetUrl: target, token }),
+      ).rejects.toMatchObject({
+        code: 'token_kind_not_accepted',
+      })
+    expect(platform.requests).toEqual([])
+  })
+
+  it('which bodies of deliveries are too large', async () => {
+    const { deliver } = await createScene({ bodyLimitBytes: 2 * KIB, worker: false })
+    expect((await deliver({ text: 'x'.repeat(KIB) })).status).toBe(200)
+    expect((await deliver({ text: 'x'.repeat(2 * KIB) })).status).toBe(413)
   })
 })
 

@@ -106,6 +106,22 @@ describe('settled()', () => {
     expect(handled).toEqual([id])
   })
 
+  it('waits until the store knows a new handler, which gets the events of the minute before it', async () => {
+    const store = withStoreFaults(storeFor('sqlite::memory:', systemClock))
+    const { marketplace, deliver } = await createScene({ store: storeOption(store) })
+    const { id } = await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    const fault = store.faults.add({ on: 'handleTopics', kind: 'hang' })
+    const handled: string[] = []
+    marketplace.on('application/installed', (event) => void handled.push(event.id))
+    await expect(marketplace.settled({ timeoutMs: 50 })).rejects.toThrow(
+      'the store does not know a new handler yet',
+    )
+    fault.remove()
+    await marketplace.settled()
+    expect(handled).toEqual([id])
+  })
+
   it('waits neither for changes without a handler nor for entries whose handler was removed', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const off = marketplace.on('application/installed', () => {})

@@ -89,7 +89,11 @@ describe('behind a pooler in transaction mode', () => {
   it('everything works, each instance detects once that notifications do not arrive, and changes show within five seconds', async () => {
     const address = await engine.freshAddress()
     const warnings = heedWarnings()
-    const { platform, marketplace } = await createScene({ store: behindPooler(address) })
+    const logged: unknown[] = []
+    const { platform, marketplace } = await createScene({
+      store: behindPooler(address),
+      logger: { warn: ({ code }) => logged.push(code), error() {} },
+    })
     const asked = openMarketplace(platform, { store: behindPooler(address), worker: false })
     const handled: unknown[] = []
     marketplace.onPurchaseChange((change) => void handled.push(change.to))
@@ -101,6 +105,7 @@ describe('behind a pooler in transaction mode', () => {
     expect((await marketplace.health()).status).toBe('ok')
     const missing = () => warnings.filter(([, options]) => options?.code === 'listen_unavailable')
     await until('the warning appears', () => missing().length === 2, 10_000)
+    expect(logged).toEqual(['listen_unavailable'])
 
     expect(await asked.isEntitled('b1')).toBe(false)
     platform.confirmPayment(uid)

@@ -32,6 +32,31 @@ describe('the logger', () => {
     ])
   })
 
+  it('gets at debug why the guard denies a request', async () => {
+    const { logger, lines } = collecting()
+    const { marketplace, app, url } = await createScene({ logger, worker: false })
+    app.use('/paid', marketplace.requireEntitlement({ businessUid: () => 'b1' }))
+    expect((await fetch(`${url}/paid`)).status).toBe(402)
+    expect(lines).toEqual([
+      ['debug', { area: 'gate', code: 'unknown_business' }, expect.stringMatching(/^unknown_business: /)],
+    ])
+  })
+
+  it('gets what fails in the clock of the app', async () => {
+    const { logger, lines } = collecting()
+    let failures = 1
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout(callback, ms) {
+        if (failures-- > 0) throw new Error('no timer')
+        return systemClock.setTimeout(callback, ms)
+      },
+    }
+    await createScene({ logger, clock })
+    await until('the failure is reported', () => lines.length > 0)
+    expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected' }, 'Error: no timer']])
+  })
+
   it('gets a change of health without a call of health()', async () => {
     quietWarnings()
     // The checks that come every 10 s come at once.

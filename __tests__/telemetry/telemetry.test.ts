@@ -61,7 +61,7 @@ describe('metrics', () => {
         return inner.counts()
       },
     }
-    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
+    const { marketplace, jump } = await createScene({ store: storeOption(store), worker: false })
     await marketplace.start()
     const series = await scrape()
     await scrape()
@@ -71,6 +71,34 @@ describe('metrics', () => {
     expect(series.get('marketplace_webhooks_schema_version')).toBeGreaterThanOrEqual(1)
     // Without a worker no reads happen, so none are paused.
     expect(series.has('marketplace_webhooks_reads_paused')).toBe(false)
+    await marketplace.close()
+    jump(6_000)
+    expect((await scrape()).get('marketplace_webhooks_health_problem{code="closed"}')).toBe(0)
+  })
+
+  it('read each gauge from its own count', async () => {
+    const { scrape } = await startScraping()
+    const inner = storeFor('sqlite::memory:', systemClock)
+    const ages = { oldestPendingMs: 6_000, oldestRequestMs: 7_000, oldestOverdueMs: 8_000 }
+    const store: Store = {
+      ...inner,
+      counts: async () => ({
+        ...(await inner.counts()),
+        ...{ pending: 1, retrying: 2, dead: 3, requested: 4, givenUp: 5, ...ages },
+      }),
+      cleanUp: async () => ({ deadRows: 9, oldestTransactionMs: 10_000, oldestTransaction: 'a report' }),
+    }
+    const { marketplace } = await createScene({ store: storeOption(store), worker: false })
+    await marketplace.start()
+    const series = await scrape()
+    const gauges = {
+      ...{ entries_pending: 1, entries_retrying: 2, entries_dead: 3, entries_oldest_pending_age: 6 },
+      ...{ subscriptions_requested: 4, subscriptions_given_up: 5 },
+      ...{ subscriptions_oldest_request_age: 7, subscriptions_oldest_overdue_age: 8 },
+      ...{ database_dead_rows: 9, database_oldest_transaction_age: 10 },
+    }
+    for (const [name, value] of Object.entries(gauges))
+      expect([name, series.get(`marketplace_webhooks_${name}`)]).toEqual([name, value])
   })
 
   it('read no gauges once they are closed', async () => {

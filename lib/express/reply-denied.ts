@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { Clock } from '../base/clock.js'
 import { ERROR_CODES } from '../base/errors.js'
 import { errorHeaders, reply, replyProblem } from './reply.js'
 
@@ -16,14 +17,14 @@ const SENTENCES = {
 } as const
 
 /** Answers a visitor without access: application/problem+json, or a page if `Accept` prefers HTML. */
-export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: Denial): void {
+export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: Denial, clock: Clock): void {
   const sentence = SENTENCES[denial]
   if (!prefersHtml(req.headers.accept)) {
-    replyProblem(req, res, denial, sentence)
+    replyProblem(req, res, denial, sentence, { clock })
     return
   }
   const { status } = ERROR_CODES[denial]
-  reply(req, res, status, page(sentence), errorHeaders(status, 'text/html; charset=utf-8'))
+  reply(req, res, status, page(sentence), errorHeaders(status, 'text/html; charset=utf-8'), clock)
 }
 
 function page(sentence: string): string {

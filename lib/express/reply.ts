@@ -1,5 +1,5 @@
 import { type IncomingMessage, ServerResponse } from 'node:http'
-import { type Clock, SECOND, systemClock } from '../base/clock.js'
+import { type Clock, SECOND } from '../base/clock.js'
 import { type ErrorCode, problem } from '../base/errors.js'
 import { announcesBody, http2StreamOf } from './body.js'
 
@@ -21,8 +21,8 @@ export function reply(
   res: ServerResponse,
   status: number,
   text: string,
-  headers: Headers = {},
-  clock: Clock = systemClock,
+  headers: Headers,
+  clock: Clock,
 ): void {
   try {
     if (res.headersSent || res.destroyed) return
@@ -68,7 +68,7 @@ export function replyProblem(
   res: ServerResponse,
   code: ErrorCode,
   detail: string,
-  options: { headers?: Headers; clock?: Clock } = {},
+  options: { headers?: Headers; clock: Clock },
 ): void {
   const { headers, clock } = options
   const body = problem(code, detail)

@@ -1,3 +1,4 @@
+import { type Clock, systemClock } from '../base/clock.js'
 import { MarketplaceError, messageOf } from '../base/errors.js'
 import { identifierOf } from '../base/record.js'
 import { type ItemOptions, isOneOfTheApps, itemsOf, type PurchasableUids } from '../entitlement/items.js'
@@ -14,6 +15,8 @@ export interface EntitlementPort {
   measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
   /** Called with every decision that denies a request. */
   onDenied?(decision: GuardDecision): void
+  /** Default: the system's. */
+  clock?: Clock
 }
 
 /** Why a guard keeps a request out. */
@@ -81,6 +84,13 @@ export type Guard = (req: AppRequest, res: AppResponse, next: Next) => Promise<v
  * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item of another app.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
+  const { clock = systemClock } = port
+
+  function replyBriefly(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
+    if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing', clock)
+    else replyDenied(req, res, decision.known === false ? 'entitlement_unknown' : 'not_entitled', clock)
+  }
+
   return function requireEntitlement(options: RequireEntitlementOptions): Guard {
     checkOptions(options)
     const { businessUid, onDenied = replyBriefly } = options
@@ -151,11 +161,6 @@ function outcomeOf(decision: GuardDecision | undefined) {
   if (decision === undefined) return 'allowed'
   if (decision.reason === BUSINESS_MISSING.reason) return 'business_missing'
   return decision.known === false ? 'unknown' : 'denied'
-}
-
-function replyBriefly(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
-  if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing')
-  else replyDenied(req, res, decision.known === false ? 'entitlement_unknown' : 'not_entitled')
 }
 
 /** The `next` of Express does not throw. If another server's `next` throws, calls it with the error, then closes the connection. */

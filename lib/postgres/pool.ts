@@ -142,7 +142,6 @@ async function createPool(connectionString: string, max: number): Promise<OwnPoo
     connectionString,
     max,
     connectionTimeoutMillis: CONNECT_MS,
-    keepAlive: true,
     pipeline: true,
     application_name: 'marketplace-webhooks',
     Client: class extends Client {

@@ -58,8 +58,11 @@ describe.each(ENGINE_NAMES)('K20 a database on %s', (name) => {
     await expect(openMarketplace(platform, moved).start()).rejects.toMatchObject({
       code: 'store_of_another_app',
     })
-    const adopting = openMarketplace(platform, { ...moved, adoptStore: true })
+    const logged: unknown[] = []
+    const logger = { warn: ({ code }: { code?: unknown }) => logged.push(code), error() {} }
+    const adopting = openMarketplace(platform, { ...moved, adoptStore: true, logger })
     await adopting.start()
+    expect(logged).toEqual(['store_adopted'])
     expect(await adopting.isEntitled('b1')).toBe(true)
     await adopting.close()
     const after = openMarketplace(platform, moved)

@@ -120,6 +120,7 @@ describe.each(ENGINE_NAMES)('a marketplace on %s', (name) => {
     const store = await engine.freshAddress()
     const marketplace = openMarketplace(platform, { store, clock })
     const called = gate()
+    marketplace.onHealthChange(() => {})
     marketplace.onPurchaseChange(() => {
       called.open()
       throw new Error('not yet')

@@ -87,6 +87,9 @@ describe('K66 a process that was down for a day', () => {
     // No worker begins with this process.
     expect(await codesOf(receiving)).toEqual(['entries_overdue', 'requests_overdue', 'reads_overdue'])
     await receiving.close()
+    const another = openMarketplace(platform, { clock, store, worker: false })
+    expect(await codesOf(another)).toEqual(['entries_overdue', 'requests_overdue', 'reads_overdue'])
+    await another.close()
 
     const next = openMarketplace(platform, {
       ...{ clock, store, closeTimeoutMs: 10, ...internals({ pollMs: 20 }) },

@@ -35,6 +35,14 @@ describe('in virtual time', () => {
     expect(statesIn(world)).toEqual(['purchased', 'suspended', 'purchased'])
   })
 
+  it('D10 the reconcile comes in the half of maxStaleMs at the latest, so that no answer becomes stale between two', async () => {
+    const world = await createBusinesses(1, { freshness: { reconcileEveryMs: DAY, maxStaleMs: 6 * HOUR } })
+    for (let hour = 0; hour < 24; hour++) {
+      await world.advance(HOUR)
+      expect(await world.out()).toEqual([])
+    }
+  })
+
   it('D12 a record that disappears is denied after three reads over a minute, and not before', async () => {
     const world = await createBusinesses(1, internals({ pollMs: SECOND }))
     const before = world.reads()

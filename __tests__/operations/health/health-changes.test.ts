@@ -10,7 +10,7 @@ import type { LogFields } from '../../../lib/telemetry/logger.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { quietWarnings } from '../../support/output.js'
+import { captureDebug, quietWarnings } from '../../support/output.js'
 import { startScraping } from '../../support/processes/exposition.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { looks, until } from '../../support/until.js'
@@ -111,6 +111,7 @@ describe('onHealthChange', () => {
 
   it('K60 takes a listener that throws or rejects, and still calls the others', async () => {
     quietWarnings()
+    const logged = captureDebug()
     const { marketplace, counted } = await watched()
     marketplace.onHealthChange(() => {
       throw new Error('no pager')
@@ -121,6 +122,7 @@ describe('onHealthChange', () => {
     counted({ dead: 1 })
     expect((await marketplace.health()).status).toBe('degraded')
     expect(statuses).toEqual(['degraded'])
+    expect(logged.join()).toContain('Error: no pager')
     expect(() => marketplace.onHealthChange('no function' as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid' }),
     )

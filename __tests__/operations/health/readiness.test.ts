@@ -37,6 +37,24 @@ describe('readiness()', () => {
     expect(await marketplace.readiness()).toMatchObject({ ready: true })
   })
 
+  it('counts a write as quick within the deadline of a delivery', async () => {
+    const inner = storeFor('sqlite::memory:', systemClock)
+    const asked: unknown[] = []
+    const problem = (ms?: number) => {
+      asked.push(ms)
+      return inner.problem(ms)
+    }
+    const store = storeOption({ ...inner, problem })
+    const { marketplace } = await createScene({
+      store,
+      worker: false,
+      ...internals({ acceptTimeoutMs: 700 }),
+    })
+    await marketplace.readiness()
+    await marketplace.health()
+    expect([...new Set(asked)]).toEqual([700])
+  })
+
   it('stays ready while handlers fail, because they would fail in another instance too', async () => {
     quietWarnings()
     const { marketplace, deliver } = await createScene({

@@ -8,6 +8,7 @@ import { temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { CLIENT, createScene, DELIVERY_SECRET, deliver, OTHER_ITEM, OUR_ITEM } from '../../support/scene.js'
+import { customEvents } from '../../support/scenes/own-events.js'
 
 const NEW_SECRET = 'Tn4vXk29qLs7Wp3zRb8yHd6c'
 const NEVER = { count: 0, firstAt: null, lastAt: null }
@@ -79,6 +80,21 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
       ],
     })
     expect(secrets.map(({ secret }) => secret)).toEqual(['first', 'removed'])
+  })
+
+  it('knows the secret of a delivery that verifyDelivery let in', async () => {
+    const { marketplace, target } = await createScene({
+      ...{ store: await engine.freshAddress(), deliverySecrets: [NEW_SECRET, DELIVERY_SECRET] },
+      verifyDelivery: () => true,
+    })
+    await deliver(target.replace(NEW_SECRET, DELIVERY_SECRET), update(OUR_ITEM))
+    expect((await marketplace.webhooks.check()).secrets).toMatchObject([{ count: 0 }, { count: 1 }])
+  })
+
+  it('lists the events that the app defines, too', async () => {
+    const { marketplace } = await createScene({ store: await engine.freshAddress(), events: customEvents })
+    const { events } = await marketplace.webhooks.check()
+    expect(events.find(({ event }) => event === 'invoice/paid')).toMatchObject(NEVER)
   })
 
   it('reaches back to the end of the retention', async () => {

@@ -88,6 +88,16 @@ describe.each(ENGINE_NAMES)('subscriptions.import on %s', (engineName) => {
     expect([read.length, new Set(read).size]).toEqual([40, 40])
   })
 
+  it('ends with closed when the marketplace is closed, whatever it waits for', async () => {
+    const platform = await startPlatform()
+    const marketplace = openMarketplace(platform, { store: await engine.freshAddress() })
+    platform.faults.add({ on: 'platform', kind: 'down' })
+    const importing = marketplace.subscriptions.import(sell(platform, 2)).catch(({ code }) => code)
+    await until('both are requested', async () => (await marketplace.health()).counts?.requested === 2)
+    await marketplace.close()
+    expect(await importing).toBe('closed')
+  })
+
   it('makes no changes without announcements, even after a restart; a later change is announced', async () => {
     const platform = await startPlatform()
     const store = await engine.freshAddress()

@@ -3,6 +3,7 @@ import { HOUR } from '../../../lib/base/clock.js'
 import type { HandlerFailure } from '../../../lib/index.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { internals } from '../../support/internals.js'
+import { captureDebug } from '../../support/output.js'
 import { createScene } from '../../support/scene.js'
 import { bringAbout, explode, pendingChanges } from '../../support/scenes/changes.js'
 import { B1 } from '../../support/settings.js'
@@ -94,7 +95,10 @@ describe('a handler that fails', () => {
       ...internals({ pollMs: 50 }),
     })
     const dead: string[] = []
-    marketplace.onHandlerError(async () => explode())
+    const logged = captureDebug()
+    marketplace.onHandlerError(async () => {
+      throw new Error('the pager is away')
+    })
     marketplace.onHandlerError(({ id, retryInMs }) => void (retryInMs === null && dead.push(id)))
     marketplace.on('application/installed', () => explode())
     const ids = [await deliver(sampleDelivery('application/installed'))].map(({ id }) => id)
@@ -102,6 +106,7 @@ describe('a handler that fails', () => {
     // By now, an unhandled rejection would have ended this process.
     await new Promise((resolve) => setImmediate(resolve))
     expect(dead).toEqual(ids)
+    expect(logged.join()).toContain('the pager is away')
   })
 
   const things: [string, () => unknown][] = [
