@@ -8,6 +8,7 @@ import {
   eventOf,
   has,
   idsOf,
+  LATER,
   type Lab,
   LONG,
   SHORT,
@@ -113,6 +114,8 @@ export const ERASING: Checks = {
       same(await lab.end([held], DONE), [])
     }
     same(await lab.ids(), ['erasure'])
+    // Nor after a prune, which frees lanes that were taken from their holders.
+    await lab.prune({ eventsMs: LATER, changesMs: LATER, actionsMs: LATER, deadMs: LATER })
     await lab.accept([eventOf('s1', { id: 'n1', businessUid: 'b1' })])
     await lab.accept([eventOf('s2', { id: 'n2', businessUid: 'b1' })])
     has(await lab.nextEntry(), { id: 'n2', attempt: 1, lapses: 0 })
