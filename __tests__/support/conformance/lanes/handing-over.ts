@@ -61,7 +61,7 @@ export const HANDING_OVER: Checks = {
   ) {
     await lab.known('s1', 'purchased', 'b1')
     await lab.end(await lab.lease(), DONE)
-    await lab.accept([about('made up'), installs('made up too'), installs('b1')])
+    await lab.accept([about('made up'), installs('business of made up'), installs('b1')])
     await lab.accept([
       {
         ...eventOf('x', { id: 'unrecognised' }),
@@ -81,7 +81,7 @@ export const HANDING_OVER: Checks = {
     same(await classes(), ['change'])
     same([...(await classes()), ...(await classes())].sort(), ['b1', 'known'])
     const rest = [...(await classes()), ...(await classes()), ...(await classes())]
-    same(rest.sort(), ['made up', 'made up too', 'unrecognised'])
+    same(rest.sort(), ['business of made up', 'made up', 'unrecognised'])
     same(await classes(), [])
   },
 

@@ -28,9 +28,14 @@ export const ENDS: Checks = {
     lab,
   ) {
     const clear = { clearUpdate: true, clearEnd: true, nextInMs: 0 }
-    await lab.known('s1', 'purchased', 'b1')
-    await announce(lab, 'end', 'b2')
-    has(await readInVain(lab), { updateAt: null, endAt: null })
+    await announce(lab, 'end')
+    has(await lab.read('purchased', { nextInMs: 0 }), { endAt: null })
+    await lab.read('purchased', clear)
+    await lab.read('purchased')
+    for (const announced of ['end', 'update'] as const) {
+      await announce(lab, announced, 'b2')
+      has(await readInVain(lab), { updateAt: null, endAt: null })
+    }
     await announce(lab, 'update')
     const { updateAt, endAt } = await readInVain(lab)
     isNumber(updateAt, 'updateAt')
