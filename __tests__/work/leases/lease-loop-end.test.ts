@@ -65,6 +65,29 @@ describe('the end of a loop', () => {
   })
 })
 
+describe('an item that is to run alone', () => {
+  it('begins once the items of a claim under way have ended', async () => {
+    const { loop, clock, hold, end, run } = await started()
+    hold()
+    await run('a')
+    const halted = note(loop.halt())
+    hold.release()
+    await clock.rest()
+    expect(halted.is).toBe(false)
+    end('a')
+    await clock.rest()
+    expect(halted.is).toBe(true)
+  })
+
+  it('and was claimed during the close goes back at once', async () => {
+    const { loop, clock, returned } = await started()
+    await loop.halt()
+    await loop.close(0)
+    await Promise.all([loop.runAlone('a', clock.now() + 60 * SECOND), clock.rest()])
+    expect(returned).toEqual(['a'])
+  })
+})
+
 describe('a claim that does not end', () => {
   it('delays the end of the loop no longer than its grace', async () => {
     const { loop, clock, hold } = await started()
