@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { MINUTE } from '../../../lib/base/clock.js'
+import { auditUid } from '../../../lib/store/journal/audit.js'
 import { eventOf } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -12,12 +13,19 @@ describe.each(ENGINE_NAMES)('the order of entries on %s', (name) => {
     const ids = ['e1', 'e2', 'e3', 'e4']
     await store.accept(ids.map((id) => eventOf('s1', { id, key: id, businessUid: 'b1' })))
     await store.recordAction({ id: 'a1', name: 'look', businessUid: 'b1', payload: '{}' })
+    for (const id of ['x1', 'x2'])
+      await store.recordAction({ id, name: 'look', businessUid: auditUid('b1'), payload: '{}' })
     const at = Date.now() - MINUTE
     await sql(`update journal set received_at = ${at}`)
     await sql(`update journal set settled_at = ${at}, status = 'done' where kind <> 'action'`)
     const newestFirst = [...ids].reverse()
 
-    const timeline = ['a1 entry', ...newestFirst.flatMap((id) => [`${id} outcome`, `${id} entry`])]
+    const timeline = [
+      'x2 entry',
+      'x1 entry',
+      'a1 entry',
+      ...newestFirst.flatMap((id) => [`${id} outcome`, `${id} entry`]),
+    ]
     for (const limit of [1, 2, 3, 100]) {
       const seen: string[] = []
       for (let page = await store.timelineOf('b1', { limit }); page.length > 0; ) {

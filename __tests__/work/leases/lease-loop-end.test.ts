@@ -79,6 +79,18 @@ describe('an item that is to run alone', () => {
     expect(halted.is).toBe(true)
   })
 
+  it('keeps others out until the loop goes on', async () => {
+    const { loop, clock, looks, run } = await started()
+    await loop.halt()
+    const before = looks.length
+    await run('a')
+    await clock.advance(10 * POLL_MS)
+    expect(looks).toHaveLength(before)
+    loop.resume()
+    await clock.advance(POLL_MS)
+    expect(loop.items()).toEqual(['a'])
+  })
+
   it('and was claimed during the close goes back at once', async () => {
     const { loop, clock, returned, aborted } = await started()
     await loop.halt()
