@@ -45,6 +45,20 @@ describe('a notification', () => {
     cache.expire('nobody')
     expect(cache.fresh('nobody')).toBeUndefined()
   })
+
+  it.each(['expire', 'forget'] as const)(
+    'of one business or of all makes the cache %s known and unknown ones',
+    (how) => {
+      for (const named of [true, false]) {
+        const { cache, decision } = decisions()
+        cache.set('b', decision('purchased'), true)
+        cache.set('nobody', decision(undefined), true)
+        for (const business of named ? ['b', 'nobody'] : [null]) cache[how](business)
+        expect([cache.fresh('b'), cache.fresh('nobody')]).toEqual([undefined, undefined])
+        expect(cache.lastKnown('b').entitled).toBe(how === 'expire')
+      }
+    },
+  )
 })
 
 describe('the bounds of the cache', () => {

@@ -36,6 +36,21 @@ describe('a load of a decision', () => {
     expect(queries()).toBe(2)
   })
 
+  it('queries again at once after an error that came soon, however long the query before it took', async () => {
+    const { clock, load, loads, queries, end } = loading()
+    const first = load()
+    await clock.advance(SECOND - 1)
+    loads.outdate('b', false)
+    end(0)
+    await clock.advance(SECOND - 1)
+    end(1, new Error('a deadlock'))
+    await first
+    const second = load()
+    end(2)
+    await second
+    expect(queries()).toBe(3)
+  })
+
   it.each([
     [[true, false], 0],
     [[false, true], 0],

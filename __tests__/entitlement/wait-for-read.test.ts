@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, SECOND } from '../../lib/base/clock.js'
 import type { Subscription } from '../../lib/store/port/store.js'
 import { createAnswers, inState } from '../support/scenes/answers.js'
-import { record } from '../support/scenes/reader.js'
+import { record, subscriptionOf } from '../support/scenes/reader.js'
 
 describe('the wait of a question for a read', () => {
   it('counts from the delivery, not from the question', async () => {
@@ -39,6 +39,24 @@ describe('the wait of a question for a read', () => {
     const question = ask()
     await clock.rest()
     expect(question.answer).toBe(false)
+  })
+
+  it('is zero when another subscription of the business gives access and this one was never shown', async () => {
+    const { clock, ask, have } = asked({ requestedMsAgo: 0 })
+    const unread = {
+      record: null,
+      state: null,
+      readAt: null,
+      requestedAt: clock.now(),
+      owedSince: clock.now(),
+    }
+    have([
+      subscriptionOf({ ...confirmed, readAt: clock.now(), requestedAt: null, pending: false }),
+      subscriptionOf({ ...unread, subscriptionUid: 'new', pending: false, verifying: true }),
+    ])
+    const question = ask()
+    await clock.rest()
+    expect(question.answer).toBe(true)
   })
 
   it('counts from the first request that has no answer, however many follow', async () => {

@@ -71,6 +71,43 @@ describe('isEntitled', () => {
   })
 })
 
+describe('isEntitled, if the store fails while it is asked,', () => {
+  const superseded = { kind: 'decided', businessUid: 'b', superseded: true } as const
+  const read = { kind: 'decided', businessUid: 'b', superseded: false } as const
+  const requested = { kind: 'requested', businessUid: 'b' } as const
+
+  it.each<[string, Hint[], boolean]>([
+    ['gives the last answer', [], true],
+    ['gives the last answer after a hint that changes nothing', [read, requested], true],
+    ['does not give an answer that was superseded meanwhile', [superseded], false],
+    [
+      'does not give an answer that was superseded meanwhile, whatever hint follows',
+      [superseded, read],
+      false,
+    ],
+    [
+      'does not give an answer that was superseded meanwhile, with that of all',
+      [{ ...superseded, businessUid: null }],
+      false,
+    ],
+  ])('%s', async (_what, hints, answer) => {
+    for (const firstQuery of ['fails', 'is answered']) {
+      const { isEntitled, notify, clock, hold, fail } = remembered()
+      expect(await isEntitled('b')).toBe(true)
+      await clock.advance(TTL_MS)
+      const looking = hold()
+      const asked = isEntitled('b')
+      await clock.rest()
+      fail()
+      for (const hint of hints) notify(hint)
+      if (firstQuery === 'fails') looking.fail(new Error('down'))
+      else looking.open()
+      expect(await asked).toBe(answer)
+      expect(await isEntitled('b')).toBe(answer)
+    }
+  })
+})
+
 describe('an answer from memory', () => {
   it('does not keep the process alive with a timer, and is always the same promise', async () => {
     const marketplace = openMarketplace(

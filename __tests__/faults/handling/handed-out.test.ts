@@ -167,6 +167,43 @@ describe.each(ENGINE_NAMES)('entries that were handed out, on %s', (engineName) 
     await dispatcher.close(0)
   })
 
+  it('H6 are not leased again by their process while their handler runs on, although the lease that a replay took is over', async () => {
+    const { store } = await open()
+    let claims = 0
+    const leaseMs = 300
+    const { handlers, dispatcher } = dispatcherOver(
+      {
+        ...store,
+        claimLanes(options) {
+          claims++
+          return store.claimLanes(options)
+        },
+      },
+      { leaseMs, renewEveryMs: 100 },
+    )
+    const late = gate()
+    let [calls, running, most] = [0, 0, 0]
+    handlers.onAny(async () => {
+      calls++
+      most = Math.max(most, ++running)
+      await late.opened
+      running--
+    })
+    const [id] = await accepted(store, 1)
+    dispatcher.start()
+    await until('its handler runs', () => calls === 1)
+    await store.replayEntry(id as string)
+    const overAt = Date.now() + 2 * leaseMs
+    await until('the lease is over', () => Date.now() > overAt)
+    const before = claims
+    await until('it has looked for more', () => claims > before + 2)
+    expect(calls).toBe(1)
+    late.open()
+    await until('it is handled again', () => calls === 2)
+    expect(most).toBe(1)
+    await dispatcher.close(0)
+  })
+
   it('H223 are waited for before a suspect begins, although their lease is lost', async () => {
     const { store } = await open()
     const lost = gate()

@@ -31,6 +31,47 @@ export const COMPARING: Checks = {
     has(await lab.otherBusinesses(first, 1_000), { failing: 2, served: 1, recovered: 1, isSteady: false })
   },
 
+  async 'otherBusinesses, counts: a business counts once, however many subscriptions it has, and as hidden, leaving or stale only if all of them are'(
+    lab,
+  ) {
+    const uids = ['s1', 's1 too', 's2', 's2 too', 's3', 's3 too', 's4', 's4 too']
+    for (const uid of uids) await lab.known(uid, 'purchased', uid.slice(0, 2))
+    await lab.pass(1_000)
+    const [, , , later, ...served] = uids
+    for (const uid of [String(later), ...served.slice(0, 2)]) {
+      await lab.request(uid, uid.slice(0, 2))
+      await lab.read('purchased')
+    }
+    for (const uid of ['s2', 's2 too', 's1 too']) await lab.refuse(uid)
+    await lab.request('s1', 's1')
+    const claim = await lab.next()
+    await lab.fail(claim, 'platform_record_missing')
+    has(await lab.counts(), {
+      active: 4,
+      refused: 2,
+      hidden: 0,
+      withoutToken: 2,
+      leaving: 0,
+      refusedLately: 2,
+    })
+    for (const uid of served.slice(0, 2)) {
+      await lab.request(uid, uid.slice(0, 2))
+      await lab.read('purchased')
+    }
+    has(await lab.counts(), { servedMeanwhile: 1 })
+    has(await lab.otherBusinesses(claim, 600_000), { failing: 2, served: 2, exist: true })
+    has(await lab.otherBusinesses(claim, 0), { failing: 2, served: 0, untested: 2 })
+  },
+
+  async 'counts: a business that is refused is stale only if none of its subscriptions was confirmed'(lab) {
+    for (const uid of ['s1', 's1 too']) await lab.known(uid, 'purchased', 'b1')
+    await lab.pass(3_000)
+    await lab.request('s1 too', 'b1')
+    await lab.read('purchased')
+    for (const uid of ['s1', 's1 too']) await lab.refuse(uid)
+    has(await lab.counts(3_000), { refused: 1, stale: 0 })
+  },
+
   async 'otherBusinesses, counts: leave out purchases of other items, which are never served'(lab) {
     await purchased(lab, 1, 2)
     for (const i of [3, 4, 5]) {

@@ -65,6 +65,41 @@ describe('the end of a loop', () => {
   })
 })
 
+describe('an item that is to run alone', () => {
+  it('begins once the items of a claim under way have ended', async () => {
+    const { loop, clock, hold, end, run } = await started()
+    hold()
+    await run('a')
+    const halted = note(loop.halt())
+    hold.release()
+    await clock.rest()
+    expect(halted.is).toBe(false)
+    end('a')
+    await clock.rest()
+    expect(halted.is).toBe(true)
+  })
+
+  it('keeps others out until the loop goes on', async () => {
+    const { loop, clock, looks, run } = await started()
+    await loop.halt()
+    const before = looks.length
+    await run('a')
+    await clock.advance(10 * POLL_MS)
+    expect(looks).toHaveLength(before)
+    loop.resume()
+    await clock.advance(POLL_MS)
+    expect(loop.items()).toEqual(['a'])
+  })
+
+  it('and was claimed during the close goes back at once', async () => {
+    const { loop, clock, returned, aborted } = await started()
+    await loop.halt()
+    await loop.close(0)
+    await Promise.all([loop.runAlone('a', clock.now() + 60 * SECOND), clock.rest()])
+    expect([returned, aborted]).toEqual([['a'], ['a before it began']])
+  })
+})
+
 describe('a claim that does not end', () => {
   it('delays the end of the loop no longer than its grace', async () => {
     const { loop, clock, hold } = await started()

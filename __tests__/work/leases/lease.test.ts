@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../../lib/base/clock.js'
-import { createRunningItems, type RunningLease } from '../../../lib/work/leases/lease.js'
+import { MarketplaceError } from '../../../lib/base/errors.js'
+import { createRunningItems, type RunningLease, writeWhileLeased } from '../../../lib/work/leases/lease.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { gate } from '../../support/until.js'
 
@@ -54,6 +55,19 @@ describe('a lease', () => {
     expect([lease.isHeld(), lease.signal.aborted]).toEqual([true, false])
   })
 
+  it('is held from the call of a renewal on, however late its answer comes', async () => {
+    const renewal = gate<boolean>()
+    const { lease, clock, freeze } = leased({ renew: () => renewal.opened })
+    await clock.advance(20 * SECOND)
+    freeze(30 * SECOND)
+    renewal.open(true)
+    await clock.rest()
+    freeze(30 * SECOND - 1)
+    expect(lease.isHeld()).toBe(true)
+    freeze(1)
+    expect(lease.isHeld()).toBe(false)
+  })
+
   it('that the store refuses to renew is lost once', async () => {
     const { lease, clock, renewals } = leased({ renew: async () => false })
     await clock.advance(50 * SECOND)
@@ -69,6 +83,33 @@ describe('a lease', () => {
     expect([renewed, timers()]).toEqual([['a'], 1])
     await clock.advance(10 * SECOND)
     expect([renewed, timers()]).toEqual([['a', 'b'], 1])
+  })
+})
+
+describe('a write that failed', () => {
+  it('is made again while its lease is held, and not once it is lost during the pause', async () => {
+    for (const [isLost, expected] of [
+      [false, 2],
+      [true, 1],
+    ] as const) {
+      const clock = createVirtualClock({ isBusy: () => false })
+      const lost = new AbortController()
+      let writes = 0
+      const written = writeWhileLeased(
+        async () => {
+          if (++writes === 1) throw new MarketplaceError('store_unavailable', 'not now')
+        },
+        lost.signal,
+        clock.forProcess(),
+      ).then(
+        () => 'written',
+        () => 'failed',
+      )
+      await clock.rest()
+      if (isLost) lost.abort()
+      await clock.advance(SECOND)
+      expect([await written, writes]).toEqual([isLost ? 'failed' : 'written', expected])
+    }
   })
 })
 

@@ -30,13 +30,24 @@ describe('rounds of suspects', () => {
   })
 
   it('never run two suspects at once, of either kind', async () => {
-    const { advance, rounds, due, holds, atOnce } = scene(100)
+    const { advance, rounds, due, holds, atOnce, halted } = scene(100)
     due.push('lane', 'read', 'lane', 'read')
     rounds.start()
     await advance(2 * SECOND)
     expect(due).toEqual([])
     expect(holds).toEqual(['lane', 'read', 'lane', 'read'])
     expect(atOnce()).toBe(1)
+    expect(halted()).toEqual([])
+  })
+
+  it('leave out the lanes whose handlers still run here', async () => {
+    const { advance, rounds, due, running, excepted } = scene(10)
+    running.push({ id: 'a' })
+    due.push('lane')
+    rounds.start()
+    await advance(SECOND / 2)
+    expect(due).toEqual([])
+    expect(excepted.map((keys) => [...keys])).toEqual(excepted.map(() => ['a']))
   })
 
   it('leave reads alone while all reads are paused', async () => {
@@ -82,6 +93,19 @@ describe('close() while a suspect is being leased', () => {
     expect(await closing).toBe(1)
   })
 
+  it('lets none begin while the loop of its kind still ends its work', async () => {
+    const { advance, rounds, due, halting, begun, halted } = scene(0)
+    due.push('lane')
+    const working = halting()
+    rounds.start()
+    await advance(0)
+    const closing = rounds.close(SECOND)
+    working.open()
+    await advance(100)
+    await closing
+    expect([due, begun(), halted()]).toEqual([['lane'], 0, []])
+  })
+
   it('waits no longer than its grace', async () => {
     const { advance, rounds, due, claim } = scene(0)
     due.push('lane')
@@ -104,15 +128,22 @@ function scene(runMs: number) {
   const held = { lane: { since: 0, ms: 0 }, read: { since: 0, ms: 0 } }
   let [running, most, begun] = [0, 0, 0]
   let claiming: ReturnType<typeof gate<void>> | undefined
+  let working: ReturnType<typeof gate<void>> | undefined
+  const halted = new Set<SuspectKind>()
+  const lanes: { id: string }[] = []
+  const excepted: (readonly string[])[] = []
   let isPaused = false
   let isFailing = false
 
   const loop = (kind: SuspectKind) => ({
     async halt() {
       holds.push(kind)
+      halted.add(kind)
       held[kind].since = clock.monotonic()
+      await working?.opened
     },
     resume() {
+      halted.delete(kind)
       held[kind].ms += clock.monotonic() - held[kind].since
     },
     async runAlone() {
@@ -129,15 +160,19 @@ function scene(runMs: number) {
   }
   const rounds = createSuspectRounds({
     store: {
-      async dueSuspect({ kinds }) {
+      async dueSuspect({ kinds, exceptKeys }) {
+        excepted.push(exceptKeys)
         if (isFailing) throw new Error('the database is away')
         return due.find((kind) => kinds.includes(kind)) ?? null
       },
-      claimSuspectLane: async () => (await take('lane')) && ({} as LaneClaim),
+      async claimSuspectLane({ exceptKeys }) {
+        excepted.push(exceptKeys)
+        return (await take('lane')) && ({} as LaneClaim)
+      },
       claimSuspectRead: async () => (await take('read')) && ({} as ReadClaim),
     },
     topics: () => ['change'],
-    lanes: { ...loop('lane'), items: () => [] },
+    lanes: { ...loop('lane'), items: () => lanes },
     reads: { ...loop('read'), isPaused: () => isPaused },
     leaseMs: 60 * SECOND,
     pollMs: POLL_MS,
@@ -149,10 +184,18 @@ function scene(runMs: number) {
     rounds,
     due,
     holds,
+    /** The loops that are halted now. */
+    halted: () => [...halted],
+    /** The lanes whose handlers run. */
+    running: lanes,
+    /** The lanes that each call of the store left out. */
+    excepted,
     errors,
     heldMs: (kind: SuspectKind) => held[kind].ms,
     atOnce: () => most,
     begun: () => begun,
+    /** A loop that is halted works on until the gate opens. */
+    halting: () => (working = gate()),
     /** The claims wait until the gate opens. */
     claim: () => (claiming = gate()),
     pause: (is: boolean) => {

@@ -8,6 +8,7 @@ import {
   eventOf,
   has,
   idsOf,
+  LATER,
   type Lab,
   LONG,
   SHORT,
@@ -113,6 +114,8 @@ export const ERASING: Checks = {
       same(await lab.end([held], DONE), [])
     }
     same(await lab.ids(), ['erasure'])
+    // Nor after a prune, which frees lanes that were taken from their holders.
+    await lab.prune({ eventsMs: LATER, changesMs: LATER, actionsMs: LATER, deadMs: LATER })
     await lab.accept([eventOf('s1', { id: 'n1', businessUid: 'b1' })])
     await lab.accept([eventOf('s2', { id: 'n2', businessUid: 'b1' })])
     has(await lab.nextEntry(), { id: 'n2', attempt: 1, lapses: 0 })
@@ -124,10 +127,32 @@ export const ERASING: Checks = {
       Array.from({ length: 450 }, (_, i) => eventOf(`s${i % 120}`, { id: `e${i}`, businessUid: 'b1' })),
     )
     await lab.accept([eventOf('other', { id: 'other' })])
-    assert.equal((await erase(lab)).rows, 570)
+    // Entries of a subscription that name another business go with the subscription.
+    await lab.request('moved', 'b1')
+    await lab.accept(
+      Array.from({ length: 150 }, () => eventOf('moved', { businessUid: 'b2', refresh: null })),
+    )
+    assert.equal((await erase(lab)).rows, 721)
     same(await lab.ids(), ['erasure', 'other'])
     same(await lab.uids(), ['other'])
     assert.equal((await lab.claimAll()).length, 1)
+  },
+
+  async 'erase: finds every name of the business in every action'(lab) {
+    const uids = Array.from({ length: 1_001 }, (_, i) => `s${String(i).padStart(4, '0')}`)
+    await lab.accept(uids.map((uid) => eventOf(uid, { businessUid: 'b1' })))
+    // Read in pages of 1,000 names and of 100 actions.
+    const actions = Array.from({ length: 101 }, (_, i) => `action ${i}`)
+    for (const id of actions)
+      await lab.recordAction({
+        id,
+        name: 'look',
+        businessUid: 'b2',
+        payload: '{"reason":"ask S1000, not s0000"}',
+      })
+    await erase(lab)
+    for (const id of actions)
+      has(await lab.getEntry(id), { payload: { reason: 'ask [erased], not [erased]' } })
   },
 
   async 'erase: sends the hint that the earlier answer is superseded'(lab) {

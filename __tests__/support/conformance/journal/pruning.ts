@@ -60,12 +60,15 @@ export const PRUNING: Checks = {
       eventOf('s1', { id: 'held', key: 'shared' }),
       eventOf('s1', { id: 'behind', key: 'shared', name: INSTALLED }),
     ])
-    // No process handles it, and a replay makes it wait behind the other.
-    await lab.replayEntry('behind')
+    await lab.accept([eventOf('s2', { id: 'alone', key: 'other', name: INSTALLED })])
+    // No process handles them, and a replay makes the first wait behind another entry.
+    for (const id of ['behind', 'alone']) await lab.replayEntry(id)
     const held = await lab.leaseOne({ topics })
     assert.equal(held.id, 'held')
     await lab.pass(5)
-    assert.equal(await pruneAll(lab, { eventsMs: 0 }), 0)
+    // It ends the other one, which then is deleted.
+    assert.equal(await pruneAll(lab, { eventsMs: 0 }), 2)
+    same(await lab.ids(), ['behind', 'held'])
     same(await lab.lease({ topics }), [])
     same(await lab.end([held], DONE), ['held'])
     await lab.pass(5)
@@ -91,10 +94,41 @@ export const PRUNING: Checks = {
     same(await lab.prune(retention), { rows: 0, dead: [] })
     has(await lab.counts(), { dead: 0, pending: 0 })
     same(await lab.ids({ status: 'unhandled' }), ['change'])
-    // It may be replayed until its second retention ends.
+    await lab.pass(5)
+    assert.equal(await pruneAll(lab, EVERYTHING), 1)
+    same(await lab.ids(), [])
+  },
+
+  async 'prune: a change that is unhandled can be replayed for as long as a dead one'(first) {
+    const lab = await withChange(first)
+    await lab.handle([`event:${INSTALLED}`])
+    assert.equal(await pruneAll(lab, { changesMs: 0 }), 1)
     assert.equal(await lab.replayEntry('change'), true)
     await lab.handle(['change'])
     has(await lab.leaseOne({ topics: ['change'] }), { id: 'change', attempt: 1 })
+  },
+
+  async 'prune: an event that came before its handler, and was never set aside, is not dead'(first) {
+    const lab = await first.withoutHandlers()
+    await lab.handle(['change'])
+    await lab.accept([eventOf('s1', { id: 'e1' })])
+    await lab.handle([UPDATE])
+    await lab.pass(5)
+    same(await lab.prune(EVERYTHING), { rows: 1, dead: [] })
+    same(await lab.ids(), [])
+  },
+
+  async 'prune: the retention of an event that was set aside begins with its last replay'(first) {
+    const lab = await first.withoutHandlers()
+    await lab.handle([UPDATE])
+    await lab.accept([eventOf('s1', { id: 'e1' })])
+    await lab.pass(1_600)
+    await lab.replayEntry('e1')
+    await lab.handleTopics({ topics: [`event:${INSTALLED}`], rescueMs: 0, retireMs: 10 })
+    same(await lab.ids({ status: 'unhandled' }), ['e1'])
+    same(await pruneAll(lab, { eventsMs: 1_500 }), 0)
+    await lab.pass(5)
+    has((await lab.prune(EVERYTHING)).dead[0], { id: 'e1' })
   },
 
   async 'prune: a pending change is not ended while a process handles changes, however old it is'(first) {
@@ -108,14 +142,16 @@ export const PRUNING: Checks = {
   async 'prune: deletes subscriptions that were given up unread, and no others'(lab) {
     await lab.request('made up', 'b1')
     await lab.fail(await lab.claim(), 'platform_record_missing', null)
-    await lab.known('read', 'purchased', 'b1')
+    for (const uid of ['read', 'read, given up']) await lab.known(uid, 'purchased', 'b1')
+    await lab.request('read, given up', 'b1')
+    await lab.fail(await lab.next(), 'platform_refused', null)
     await lab.request('failing', 'b1')
     await lab.fail(await lab.claim(), 'platform_timeout')
     await lab.request('owed', 'b1')
     await lab.pass(5)
     assert.equal(await pruneAll(lab, { eventsMs: 0, changesMs: 0 }), 0)
     assert.equal(await pruneAll(lab, EVERYTHING), 1)
-    same(await lab.uids(), ['failing', 'owed', 'read'])
+    same(await lab.uids(), ['failing', 'owed', 'read', 'read, given up'])
   },
 }
 

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { type Checks, DONE, has, idsOf, LATER, retry, SHORT, same } from '../lab.js'
+import { type Checks, DONE, ending, type HeldEntry, has, idsOf, LATER, retry, SHORT, same } from '../lab.js'
 import { inLine } from './handing-over.js'
 
 export const ENDING: Checks = {
@@ -13,6 +13,21 @@ export const ENDING: Checks = {
     same(await lab.end([]), [])
     same(await lab.ids({ status: 'pending' }), idsOf(stale))
     same(await lab.end([holder], DONE), idsOf(stale))
+  },
+
+  async 'finishLanes: a result ends only an entry of its lane, and no try that a replay has begun since'(
+    lab,
+  ) {
+    await lab.accept(inLine('a1', 'b1'))
+    const [a1, b1] = (await lab.lease()) as [HeldEntry, HeldEntry]
+    await lab.finishLanes([{ ...ending(b1, DONE), id: a1.key, leaseToken: a1.leaseToken, keepLease: true }])
+    same(await lab.ids({ status: 'pending' }), ['b1', 'a1'])
+    const done = [ending(a1, DONE, true)]
+    same(await lab.finishLanes(done), ['a'])
+    assert.equal(await lab.replayEntry('a1'), true)
+    // Repeated, as after an answer of the database that was lost.
+    same(await lab.finishLanes(done), ['a'])
+    same(await lab.ids({ status: 'pending' }), ['b1', 'a1'])
   },
 
   async 'finishLanes: stores the outcome and the error of each entry'(lab) {

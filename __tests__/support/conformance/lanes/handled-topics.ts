@@ -1,5 +1,19 @@
+import { MAX_HANDED_OUT } from '../../../../lib/store/lanes/lanes.js'
 import { EVERY_EVENT } from '../../../../lib/store/port/store.js'
-import { type Checks, changeOf, DONE, eventOf, has, idsOf, LATER, retry, same, UPDATE } from '../lab.js'
+import {
+  type Checks,
+  changeOf,
+  DONE,
+  eventOf,
+  has,
+  idsOf,
+  LATER,
+  LONG,
+  retry,
+  SHORT,
+  same,
+  UPDATE,
+} from '../lab.js'
 
 const INSTALLED = 'event:application/installed'
 const installed = (id: string, more = {}) => eventOf('s1', { id, name: 'application/installed', ...more })
@@ -106,6 +120,51 @@ export const HANDLED_TOPICS: Checks = {
     await lab.handle(['change', UPDATE], sinceItBegan())
     same(await lab.ids({ status: 'unhandled' }), ['other'])
     same(idsOf(await lab.lease({ entryLimit: 10 })), ['e1'])
+  },
+
+  async 'handleTopics: sets aside nothing of a lane that is leased, or of a topic that another process still names'(
+    first,
+  ) {
+    const lab = await first.withoutHandlers()
+    await lab.handle([UPDATE])
+    await lab.accept([eventOf('s1', { id: 'e1', key: 'k' })])
+    const held = await lab.leaseOne({ topics: [UPDATE], leaseMs: SHORT })
+    const look = (retireMs: number) => lab.handleTopics({ topics: [INSTALLED], rescueMs: 0, retireMs })
+    await lab.pass(20)
+    await look(10)
+    same(await lab.renew(held, SHORT), true)
+    await lab.pass(SHORT + 10)
+    await look(LATER)
+    same(await lab.ids({ status: 'unhandled' }), [])
+    await look(10)
+    same(await lab.ids({ status: 'unhandled' }), ['e1'])
+    same(await lab.end([held], DONE), [])
+  },
+
+  async 'replayEntry: of the entries of a leased lane, takes it from its holder only if the entry may have been handed out'(
+    lab,
+  ) {
+    const ids = Array.from({ length: MAX_HANDED_OUT + 2 }, (_, i) => `e${i}`)
+    await lab.accept(ids.map((id) => eventOf('s1', { id, key: 'k', refresh: null })))
+    await lab.end([await lab.leaseOne()], DONE)
+    const held = await lab.leaseOne()
+    // One behind all that are handed out at most, and one that was handled before.
+    for (const id of [`e${MAX_HANDED_OUT + 1}`, 'e0']) {
+      same(await lab.replayEntry(id), true)
+      same(await lab.renew(held, LONG), true, id)
+    }
+    // The replay of the first one has moved the others back.
+    same(await lab.replayEntry(`e${MAX_HANDED_OUT - 1}`), true)
+    same(await lab.renew(held, LONG), false)
+  },
+
+  async 'replayEntry: a lane that is due keeps its place before those that are due later'(lab) {
+    await lab.accept([eventOf('s1', { id: 'e1', key: 'k' }), eventOf('s1', { id: 'e2', key: 'k' })])
+    await lab.pass(5)
+    await lab.accept([eventOf('s2', { id: 'e3' })])
+    await lab.pass(5)
+    same(await lab.replayEntry('e2'), true)
+    same(idsOf(await lab.lease({ limit: 1 })), ['e1'])
   },
 
   async 'replayEntry: an entry without a handler is pending, and is claimed when it has one'(first) {

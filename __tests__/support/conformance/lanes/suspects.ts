@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
-import { MAX_LAPSES } from '../../../../lib/store/port/store.js'
+import { type Entry, MAX_LAPSES } from '../../../../lib/store/port/store.js'
 import {
   ALL_URGENCIES,
   businessOf,
   type Checks,
   DONE,
   EVERY_TOPIC,
+  ending,
   eventOf,
   fails,
+  type HeldEntry,
   has,
   idsOf,
   isNumber,
@@ -92,6 +94,73 @@ export const SUSPECTS: Checks = {
     has(await lab.claimSuspectLane(ANY_LANE), { id: first, lapses: 1 })
   },
 
+  async 'claimSuspectLane: the lapses of a head end with it, however its lane leaves the suspects'(lab) {
+    const lapsedTwice = async () => {
+      await lab.leaseOne({ limit: 1, leaseMs: SHORT })
+      for (const lapses of [0, 1]) {
+        await suspectDue(lab, 'lane')
+        has(await lab.claimSuspectLane({ ...ANY_LANE, leaseMs: SHORT }), { id: 'a', lapses })
+      }
+      await suspectDue(lab, 'lane')
+      return lab.leaseOne()
+    }
+    const ways: Record<string, (head: HeldEntry) => Promise<unknown>> = {
+      'it is done': (head) => lab.end([head], DONE),
+      'it is tried again': (head) => lab.end([head], retry(0)),
+      'the lease is kept': (head) => lab.finishLanes([ending(head, DONE, true)]),
+      'it is replayed, and so taken from its holder': ({ id }) => lab.replayEntry(id),
+    }
+    for (const [way, leave] of Object.entries(ways)) {
+      const [first, second] = [`a ${way}`, `a then, ${way}`]
+      await lab.accept([first, second].map((id) => eventOf(id, { id, key: 'a', refresh: null })))
+      const head = await lapsedTwice()
+      has(head, { id: first, lapses: 2 })
+      await lab.renew(head, SHORT)
+      await leave(head)
+      await lab.until(`its lane is suspect again: ${way}`, async () => {
+        await lab.claimLanes({ ...ANY_LANE, limit: 1, entryLimit: 1, leaseMs: SHORT })
+        return (await lab.dueSuspect(ANY)) === 'lane'
+      })
+      const again = await lab.claimSuspectLane(ANY_LANE)
+      has(again, { id: 'a', lapses: 0 })
+      assert(again)
+      await lab.finishLanes([
+        { id: 'a', leaseToken: again.leaseToken, results: resultsOf(again.entries), keepLease: false },
+      ])
+      for (let left = 1; left > 0; ) left = (await lab.end(await lab.lease(), DONE)).length
+    }
+  },
+
+  async 'claimSuspectLane: the lapses of a head that waits to begin alone end with its replay'(lab) {
+    await lab.accept(inLine('a1'))
+    await lab.lease({ leaseMs: SHORT })
+    await suspectDue(lab, 'lane')
+    await lab.claimSuspectLane({ ...ANY_LANE, leaseMs: SHORT })
+    await lab.accept(inLine('b1'))
+    await lab.lease({ limit: 1, leaseMs: 2 * SHORT })
+    await lab.pass(2 * SHORT + 10)
+    // It has not lapsed, so it begins before the other, which is due longer.
+    has(await lab.claimSuspectLane(ANY_LANE), { id: 'b', lapses: 0 })
+    assert.equal(await lab.replayEntry('a1'), true)
+    has(await lab.claimSuspectLane(ANY_LANE), { id: 'a', lapses: 0 })
+  },
+
+  async 'claimLanes: a lane that was taken from its holder is not suspect, and not leased while its lease or its handler lasts'(
+    lab,
+  ) {
+    await lab.accept(inLine('a1'))
+    const held = await lab.leaseOne({ leaseMs: 4 * SHORT })
+    assert.equal(await lab.replayEntry('a1'), true)
+    // Another replay, when nobody seems to hold it.
+    assert.equal(await lab.replayEntry('a1'), true)
+    same(await lab.end([held], DONE), [])
+    same(await lab.lease(), [])
+    await lab.pass(4 * SHORT + 10)
+    same(await lab.dueSuspect(ANY), null)
+    same(await lab.lease({ exceptKeys: ['a'] }), [])
+    has(await lab.leaseOne(), { id: 'a1', attempt: 1, lapses: 0 })
+  },
+
   async 'claimSuspectLane: a replay begins anew'(lab) {
     await lab.accept(inLine('a1'))
     await lab.lease({ leaseMs: SHORT })
@@ -142,22 +211,28 @@ export const SUSPECTS: Checks = {
     }
   },
 
-  async 'claimSuspectRead: a read that never ends is put off, whatever is requested, and counted'(lab) {
-    await lab.request('s1')
-    await lab.claim({ leaseMs: SHORT })
-    for (let lapses = 0; lapses < MAX_LAPSES; lapses++) {
-      await suspectDue(lab, 'read')
-      has(await lab.claimSuspectRead({ leaseMs: SHORT }), { lapses })
+  async 'claimSuspectRead: a read that never ends is put off, whatever is requested, and counted, also of a known subscription'(
+    lab,
+  ) {
+    await lab.known('known')
+    for (const [i, uid] of ['unread', 'known'].entries()) {
+      await lab.request(uid)
+      await lab.renewRead(await lab.next(uid), SHORT)
+      for (let lapses = 0; lapses < MAX_LAPSES; lapses++) {
+        await suspectDue(lab, 'read')
+        has(await lab.claimSuspectRead({ leaseMs: SHORT }), { id: uid, lapses })
+      }
+      await lab.pass(SHORT + 10)
+      same(await lab.claimSuspectRead({ leaseMs: SHORT }), undefined)
+      const [row] = await lab.subscriptionsNamed([uid])
+      has(row, { failure: 'lease_lapsed', pending: true })
+      isNumber(row?.refreshAt, 'refreshAt')
+      has(await lab.counts(), { lapsed: i + 1, refused: 0, givenUp: 0, knownGivenUp: 0 })
+      await lab.request(uid)
+      same((await lab.subscriptionsNamed([uid]))[0]?.refreshAt, row?.refreshAt)
+      same(await plainReads(lab), [])
+      same(await lab.dueSuspect(ANY), null)
     }
-    await lab.pass(SHORT + 10)
-    same(await lab.claimSuspectRead({ leaseMs: SHORT }), undefined)
-    const [row] = await lab.subscriptionsNamed(['s1'])
-    has(row, { failure: 'lease_lapsed', pending: true })
-    has(await lab.counts(), { lapsed: 1, refused: 0, givenUp: 0 })
-    await lab.request('s1')
-    same((await lab.subscriptionsNamed(['s1']))[0]?.refreshAt, row?.refreshAt)
-    same(await plainReads(lab), [])
-    same(await lab.dueSuspect(ANY), null)
   },
 
   async 'H195 claimSuspectRead: a read that was put off keeps its time, whatever the reads of others find, and tests nothing for them'(
@@ -206,6 +281,9 @@ export const SUSPECTS: Checks = {
 
 const ANY_LANE = { leaseMs: LONG, topics: EVERY_TOPIC, exceptKeys: [] }
 const ANY = { kinds: ['lane', 'read'], topics: EVERY_TOPIC, exceptKeys: [] } as const
+
+const resultsOf = (entries: readonly Entry[]) =>
+  entries.map(({ id, attempt }) => ({ id, attempt, result: DONE }))
 
 function suspectDue(lab: Lab, kind: 'lane' | 'read') {
   return lab.until('the lease runs out', async () => (await lab.dueSuspect(ANY)) === kind)

@@ -6,7 +6,10 @@ export const ENDS: Checks = {
   async 'finishRead: a streak of refused or missing reads begins with the first and ends with a found record'(
     lab,
   ) {
-    await lab.known('s1', 'purchased', 'b1')
+    await lab.request('s1', 'b1')
+    // One that was never read fails for as long as nobody has shown it.
+    await failNext(lab, 'token_refused')
+    has(await lab.read('purchased'), { failingSince: null })
     await lab.request('s1', 'b1')
     has(await failNext(lab, 'token_refused'), { failingSince: null })
     await lab.pass(20)
@@ -25,9 +28,14 @@ export const ENDS: Checks = {
     lab,
   ) {
     const clear = { clearUpdate: true, clearEnd: true, nextInMs: 0 }
-    await lab.known('s1', 'purchased', 'b1')
-    await announce(lab, 'end', 'b2')
-    has(await readInVain(lab), { updateAt: null, endAt: null })
+    await announce(lab, 'end')
+    has(await lab.read('purchased', { nextInMs: 0 }), { endAt: null })
+    await lab.read('purchased', clear)
+    await lab.read('purchased')
+    for (const announced of ['end', 'update'] as const) {
+      await announce(lab, announced, 'b2')
+      has(await readInVain(lab), { updateAt: null, endAt: null })
+    }
     await announce(lab, 'update')
     const { updateAt, endAt } = await readInVain(lab)
     isNumber(updateAt, 'updateAt')
@@ -44,7 +52,9 @@ export const ENDS: Checks = {
     await announce(lab, 'end')
     await lab.succeed(claim, 'purchased', clear)
     // Announced during the read, so the next read decides.
-    isNumber((await lab.read('purchased', clear)).endAt, 'endAt')
+    const second = await lab.read('purchased', clear)
+    isNumber(second.endAt, 'endAt')
+    isNumber(second.updateAt, 'updateAt')
     has(await lab.next(), { updateAt: null, endAt: null })
   },
 

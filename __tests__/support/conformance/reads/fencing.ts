@@ -60,14 +60,15 @@ export const FENCING: Checks = {
   async 'finishRead: does not revoke after an install during the read'(lab) {
     await lab.known('s1', 'purchased', 'b1')
     await lab.requestRefresh(business('b1', false))
+    await lab.finishRead(await lab.next(), { ...fails('token_refused', 0), progress: 'one refusal' })
     const claim = await lab.next()
     await lab.requestRefresh(business('b1', true))
     const found = { record: claim.subscription.record, state: null, gone: 'revoked' } as const
-    const finish = { ...fails('token_refused'), settled: true, found, changes }
+    const finish = { ...fails('token_refused'), settled: true, found, changes, progress: 'two refusals' }
     assert.equal(await lab.finishRead(claim, finish), false)
     has(await lab.only('b1'), { state: 'purchased', gone: null, pending: true })
     same(await lab.ids({ kind: 'change' }), [])
-    await lab.next()
+    has(await lab.next(), { progress: 'one refusal' })
   },
 }
 

@@ -12,6 +12,7 @@ import {
   isNumber,
   LATER,
   type Lab,
+  SHORT,
   same,
   shows,
 } from '../lab.js'
@@ -97,6 +98,66 @@ export const FINISHING: Checks = {
       await isDueAfterTheRead(lab, MIN_READ_INTERVAL_MS, businessUid)
       has(await lab.read('purchased'), { id: uid, generation: 2, settledGeneration: 1 })
     }
+  },
+
+  async 'finishRead: of a read during which another was requested, the failure does not count, and the second is owed since it was requested'(
+    lab,
+  ) {
+    await lab.request('s1', 'b1')
+    for (const finish of [() => fails('platform_timeout'), shows]) {
+      const claim = await lab.next()
+      await lab.pass(3)
+      await lab.request('s1', 'b1')
+      const { requestedAt } = await lab.only('b1')
+      isNumber(requestedAt, 'requestedAt')
+      assert.equal(await lab.finishRead(claim, finish(claim, 'purchased')), true)
+      const { owedSince, ...row } = await lab.only('b1')
+      has(row, { failure: null, pending: true })
+      if (finish === shows) same(owedSince, requestedAt)
+      else assert(Number(owedSince) < requestedAt, 'the first request is no longer owed')
+    }
+  },
+
+  async 'finishRead: a read that ends after its lease counts as of the end of the lease'(lab) {
+    await lab.request('s1', 'b1')
+    const claim = await lab.claim({ leaseMs: SHORT })
+    const { requestedAt } = await lab.only('b1')
+    await lab.pass(200)
+    assert.equal(await lab.succeed(claim, 'purchased'), true)
+    const { readAt } = await lab.only('b1')
+    const ms = Number(readAt) - Number(requestedAt)
+    assert(ms < 190, `read ${ms} ms after it was requested`)
+  },
+
+  async 'finishRead: an announced end of one that has ended before is written, also if it is requested meanwhile'(
+    lab,
+  ) {
+    const gone = { found: { record: null, state: null, gone: 'revoked' }, nextInMs: 0 } as const
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.request('s1', 'b1')
+    await lab.read('', gone)
+    const claim = await lab.next()
+    await lab.request('s1', 'b1')
+    assert.equal(await lab.succeed(claim, '', gone), true)
+  },
+
+  async 'D6 finishRead: of two holders of one subscription that finish together, only the last one writes'(
+    lab,
+  ) {
+    for (const uid of ['s1', 's2']) await lab.request(uid, `of ${uid}`)
+    const ahead = await lab.next('s2')
+    await lab.request('s3')
+    const late = await lab.next()
+    await lab.renewRead(late, SHORT)
+    const holder = await lab.next()
+    same([late.id, holder.id], ['s3', 's3'])
+    const finish = (claim: typeof late) =>
+      lab.succeed(claim, 'purchased', { changes: [changeOf(claim.leaseToken)] })
+    same(await Promise.all([finish(ahead), finish(late), finish(holder)]), [true, false, true])
+    same(
+      (await lab.ids({ kind: 'change' })).sort(),
+      [ahead, holder].map(({ leaseToken }) => leaseToken).sort(),
+    )
   },
 
   async 'finishRead: an event after a read makes the next one due exactly after the pause'(lab) {

@@ -36,10 +36,13 @@ export const INSTALLS: Checks = {
 
   async 'requestRefresh of a business: the latest install or uninstall counts, in any order of arrival'(lab) {
     const ago = (seconds: number) => Date.now() - seconds * 1_000
+    const at = ago(70)
     const cases: [isUninstalled: boolean, ...reports: [installed: boolean, at: number | null][]][] = [
       [true, [false, ago(60)], [true, ago(90)]],
       [false, [true, ago(40)], [false, ago(50)]],
       [false, [false, ago(60)], [true, ago(40)]],
+      // Of two with the same time the last to arrive counts.
+      [true, [true, at], [false, at]],
       // A report without a time counts as of now.
       [true, [true, ago(40)], [false, null]],
       [true, [false, null], [true, ago(30)]],

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { URGENCY, type Urgency } from '../../../../lib/store/port/store.js'
+import { MIN_READ_INTERVAL_MS, URGENCY, type Urgency } from '../../../../lib/store/port/store.js'
+import { MAX_OF_BUSINESS } from '../../../../lib/store/subscriptions/subscriptions.js'
 import {
   ALL_URGENCIES,
   business,
@@ -133,13 +134,15 @@ export const LEASING: Checks = {
   },
 
   async 'claimReads: takes the longest due and the newest unread subscription in turns'(lab) {
-    for (let i = 0; i < 6; i++) {
+    for (let i = 0; i < 8; i++) {
       await lab.accept([eventOf(`s${i}`)])
       await lab.pass(3)
     }
     const ask = { leaseMs: LONG, except: [], urgencies: [eventOfUnread] }
-    same(idsOf(await lab.claimReads({ ...ask, limit: 4 })).sort(), ['s0', 's1', 's4', 's5'])
-    same(idsOf([await lab.claim(ask), await lab.claim(ask)]).sort(), ['s2', 's3'])
+    const two = async () => idsOf([await lab.claim(ask), await lab.claim(ask)]).sort()
+    same(await two(), ['s0', 's7'])
+    same(idsOf(await lab.claimReads({ ...ask, limit: 4 })).sort(), ['s1', 's2', 's5', 's6'])
+    same(await two(), ['s3', 's4'])
   },
 
   async 'readFirst: puts the requested reads of a business before all others of their class'(lab) {
@@ -157,6 +160,36 @@ export const LEASING: Checks = {
     await lab.succeed(next, 'purchased')
     await lab.readFirst('of s3')
     same((await lab.claimAll()).length, 2)
+  },
+
+  async 'readFirst: moves neither a read within its pause nor a regular one'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.request('s1', 'b1')
+    await lab.request('s2', 'b2')
+    await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
+    await lab.request('s3', 'b3')
+    const dueTimes = async () => (await lab.listSubscriptions({ limit: 2 })).map(({ refreshAt }) => refreshAt)
+    const before = await dueTimes()
+    for (const uid of ['b1', 'b2']) await lab.readFirst(uid)
+    same(await dueTimes(), before)
+  },
+
+  async 'readFirst, subscriptionsOf and requests of a business with very many subscriptions: those that were read come first'(
+    lab,
+  ) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.accept(
+      Array.from({ length: MAX_OF_BUSINESS }, (_, i) => eventOf(`forged ${i}`, { businessUid: 'b1' })),
+    )
+    await lab.requestRefresh(business('b1'))
+    const found = await lab.subscriptionsOf('b1')
+    same(found.length, MAX_OF_BUSINESS)
+    has(found[0], { subscriptionUid: 's1', pending: true })
+    await lab.pass(MIN_READ_INTERVAL_MS + 20)
+    const [row] = await lab.subscriptionsNamed(['s1'])
+    await lab.request('s2', 'b2')
+    await lab.readFirst('b1')
+    assert(Number((await lab.subscriptionsNamed(['s1']))[0]?.refreshAt) < Number(row?.refreshAt))
   },
 
   async 'K217 readFirst: the time of the read stays near that of the longest due of its class'(lab) {

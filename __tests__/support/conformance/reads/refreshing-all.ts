@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { URGENCY } from '../../../../lib/store/port/store.js'
-import { type Checks, has, idsOf, LONG, same } from '../lab.js'
+import { type Checks, eventOf, has, idsOf, isNumber, LONG, same } from '../lab.js'
 
 /** A read of every subscription, for a database that was restored. */
 export const REFRESHING_ALL: Checks = {
@@ -22,6 +22,27 @@ export const REFRESHING_ALL: Checks = {
     for (let i = 0; i < 12; i++) await lab.known(`s${i}`)
     assert.equal(await lab.refreshAll(LONG), 12)
     assert((await lab.claimAll()).length < 12)
+  },
+
+  async 'refreshAll: includes every one that was read before, and none that was given up before that, on every page'(
+    lab,
+  ) {
+    await lab.known('known', 'purchased', 'b1')
+    await lab.request('known', 'b1')
+    await lab.request('made up')
+    while ((await lab.counts()).givenUp < 2) await lab.fail(await lab.next(), 'platform_refused', null)
+    // A page has 200.
+    await lab.accept(Array.from({ length: 200 }, (_, i) => eventOf(`s${i}`)))
+    assert.equal(await lab.refreshAll(1), 201)
+    has((await lab.subscriptionsNamed(['made up']))[0], { refreshAt: null })
+    isNumber((await lab.only('b1')).refreshAt, 'refreshAt')
+  },
+
+  async 'refreshAll: a requested read within its pause keeps its class'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.request('s1', 'b1')
+    assert.equal(await lab.refreshAll(1), 1)
+    has(await lab.next(), { urgency: URGENCY.track })
   },
 
   async 'refreshAll: leaves a requested read and its class, and a read under way'(lab) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { MIN_READ_INTERVAL_MS } from '../../../../lib/store/port/store.js'
+import { MIN_READ_INTERVAL_MS, URGENCY } from '../../../../lib/store/port/store.js'
 import {
   business,
   type Checks,
@@ -72,6 +72,25 @@ export const REQUESTING: Checks = {
     has(await lab.next(), { generation: ways.length + 1 })
   },
 
+  async 'requestRefresh: a row that is due keeps its place; one that is given up has the cause and one that is settled the urgency of its request'(
+    lab,
+  ) {
+    await lab.accept([eventOf('s1', { businessUid: 'b1' })])
+    const { refreshAt } = await lab.only('b1')
+    for (const again of [business('b1'), named('s1', 'b1'), ifKnown('s1', 'b1')]) {
+      await lab.pass(3)
+      await lab.requestRefresh(again)
+      has(await lab.only('b1'), { refreshAt, owedSince: refreshAt })
+    }
+    await lab.fail(await lab.claim(), 'platform_record_missing', null)
+    await lab.request('s1', 'b1')
+    has(await lab.read('purchased'), { cause: 'request' })
+    await lab.accept([eventOf('s1', { businessUid: 'b1' })])
+    has(await lab.read('purchased'), { urgency: URGENCY.event })
+    await lab.request('s1', 'b1')
+    has(await lab.next(), { urgency: URGENCY.track })
+  },
+
   async 'requestRefresh: clears the failure of the last read, and preserves the record'(lab) {
     await lab.known('s1', 'purchased', 'b1')
     for (const way of [business('b1'), named('s1', 'b1'), ifKnown('s1', 'b1')]) {
@@ -87,7 +106,8 @@ export const REQUESTING: Checks = {
     lab,
   ) {
     for (const businessUid of ['first', 'second']) await lab.accept([eventOf('s1', { businessUid })])
-    await lab.request('s1', 'third')
+    // The last one names the first business again, and so no candidate.
+    for (const businessUid of ['third', 'first']) await lab.request('s1', businessUid)
     const claim = await lab.claim()
     assert.equal(claim.candidateBusinessUid, 'third')
     assert.equal(claim.subscription.businessUid, 'first')
@@ -128,7 +148,7 @@ export const REQUESTING: Checks = {
     const stored = ['s3', 's1', 's9', 's2']
     for (const uid of stored) {
       await lab.request(uid, 'b1')
-      // Two subscriptions of the same millisecond have no order.
+      // Those of the same millisecond are in the order of their uids.
       await lab.pass(3)
     }
     await lab.request('s0', 'b2')
@@ -138,6 +158,8 @@ export const REQUESTING: Checks = {
     for (const claim of claims.slice(0, 1)) await lab.succeed(claim, 'purchased')
     same(uidsOf(await lab.subscriptionsOf('b1')), stored)
     same(await lab.subscriptionsOf('b'), [])
+    await lab.accept(['t3', 't1', 't2'].map((uid) => eventOf(uid, { businessUid: 'b3' })))
+    same(uidsOf(await lab.subscriptionsOf('b3')), ['t1', 't2', 't3'])
   },
 
   async 'requestRefresh: a read is pending until its generation is settled'(lab) {
