@@ -37,9 +37,11 @@ export function createOutput(options: {
   let secrets: string[] = []
   let isProgressShown = false
 
-  function clean(text: string): string {
-    return printable(secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text))
-  }
+  const hidden = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+  const clean = (text: string) => printable(hidden(text))
+  /** A text with JSON in it would escape the secret twice. */
+  const jsonOf = (value: unknown) =>
+    JSON.stringify(value, (_name, each) => (typeof each === 'string' ? hidden(each) : each))
 
   function writeErr(text: string) {
     if (isProgressShown) stderr.write('\r\u001b[K')
@@ -54,7 +56,7 @@ export function createOutput(options: {
     result(value, text) {
       if (isProgressShown) stderr.write('\r\u001b[K')
       isProgressShown = false
-      const shown = isJson ? JSON.stringify(value) : text()
+      const shown = isJson ? jsonOf(value) : text()
       if (shown !== '') stdout.write(`${clean(shown)}\n`)
     },
     note: (text) => writeErr(text),
@@ -65,7 +67,7 @@ export function createOutput(options: {
     },
     warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${text}`),
     error({ message, fix, code, exitCode }) {
-      if (isJson) return writeErr(JSON.stringify({ error: { code, message, fix: fix ?? null, exitCode } }))
+      if (isJson) return writeErr(jsonOf({ error: { code, message, fix: fix ?? null, exitCode } }))
       writeErr(`${onErrors.bad('error:')} ${message}`)
       if (fix) writeErr(fix)
     },
