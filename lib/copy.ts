@@ -97,7 +97,10 @@ async function requireStores(from: unknown, to: unknown) {
   })
   const [source, target] = paths
   if (source !== undefined && !existsSync(source))
-    throw new MarketplaceError('copy_failed', `Cannot copy the store: there is no database ${source}`)
+    throw new MarketplaceError(
+      'copy_failed',
+      `Cannot copy the store: there is no database ${source}. Name the one that the app uses`,
+    )
   const { realDatabasePath } = await import('./sqlite/file/path.js')
   const isSame =
     source !== undefined && target !== undefined

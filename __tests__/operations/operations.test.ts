@@ -1,5 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
 import type { HistoryItem, Marketplace } from '../../lib/index.js'
+import { createJournalOperations } from '../../lib/operations/journal/journal-operations.js'
+import type { JournalEntry as StoredEntry } from '../../lib/store/port/store.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { internals } from '../support/internals.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace, startPlatform } from '../support/scene.js'
@@ -236,3 +239,28 @@ interface Loose {
   subscriptions: Record<'list' | 'get', Call>
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }
+
+describe('a replay of very many entries', () => {
+  it('counts the matches up to 10,000, and looks no further', async () => {
+    let listed = 0
+    const entry = (id: number) => ({ id: `e${id}`, kind: 'event' }) as StoredEntry
+    const { replayAll } = createJournalOperations({
+      store: {
+        async listEntries({ limit = 0 }) {
+          listed += limit
+          return Array.from({ length: limit }, (_, i) => entry(listed - i))
+        },
+        getEntry: async () => undefined,
+        replayEntry: async () => true,
+        recordAction: async () => {},
+      },
+      clock: systemClock,
+      onAction() {},
+    })
+    expect(await replayAll({ status: 'dead' }, { limit: 2, dryRun: true })).toMatchObject({
+      matched: 10_000,
+      replayed: 0,
+    })
+    expect(listed).toBe(10_000)
+  })
+})

@@ -337,6 +337,24 @@ describe('C198 a copy is refused, and neither database is changed,', () => {
     60_000,
   )
 
+  it.each(PAIRS)(
+    'from %s to %s, when a newer version of this package made the tables of either',
+    async (fromEngine, toEngine) => {
+      const { from } = await lived(fromEngine)
+      const newer = async (address: string) => {
+        const { sql, store } = await openStoreWithSql(address)
+        await sql('update marketplace_schema set version = 1000')
+        await store.close()
+        return address
+      }
+      const to = await newer(await ENGINE[toEngine].freshAddress())
+      await refused(from, to, 'copy_failed', /newer version .* tables of the target: use that version/)
+      await newer(from)
+      await refused(from, to, 'copy_failed', /newer version .* tables of the source: use that version/)
+    },
+    60_000,
+  )
+
   it('when a process without a listening connection has leased work of the source', async () => {
     const { from } = await lived('PostgreSQL')
     const source = await openStoreWithSql(from)
@@ -366,10 +384,10 @@ describe('C198 a copy is refused, and neither database is changed,', () => {
     const empty = await ENGINE.PostgreSQL.freshAddress()
     const to = `sqlite:${join(folder, 'target.db')}`
     const cases: [from: string, to: string, code: string, message: RegExp][] = [
-      [`sqlite:${missing}`, to, 'copy_failed', /there is no database/],
-      [`sqlite:${other}`, to, 'copy_failed', /no tables of this package/],
+      [`sqlite:${missing}`, to, 'copy_failed', /there is no database .*\. Name the one that the app uses/],
+      [`sqlite:${other}`, to, 'copy_failed', /no tables of this package\. Name the database/],
       [`sqlite:${text}`, to, 'store_corrupt', /not a database/],
-      [empty, to, 'copy_failed', /no tables of this package/],
+      [empty, to, 'copy_failed', /no tables of this package\. Name the database/],
       [from, from, 'argument_invalid', /the same database/],
       [empty, empty, 'argument_invalid', /the same database/],
       ['sqlite::memory:', to, 'argument_invalid', /only one process can use/],

@@ -85,7 +85,9 @@ async function openSource(from: Engine) {
   await from.open({ alone: true })
   const tables = new Set((await from.read((db) => from.columns.execute(db))).map(({ table }) => table))
   if (!['marketplace_schema', 'subscriptions', 'journal'].every((table) => tables.has(table)))
-    throw failed('the source is not a store: it has no tables of this package')
+    throw failed(
+      'the source is not a store: it has no tables of this package. Name the database that the app uses',
+    )
   await migrate(from, 'source')
   if (from.isLocal) return
   const leased = (table: string, dueAt: string) =>
