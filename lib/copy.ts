@@ -37,9 +37,9 @@ export interface CopySummary {
 /**
  * Copies everything that one store contains into an empty one, on either database: subscriptions with their schedule and
  * evidence, the journal in its order, and the app to which the store belongs. The app on the target handles what handlers
- * had not finished, and nothing else again. The source stays as it is.
+ * had not finished, and nothing else again. The source keeps all rows.
  *
- * No process may use either store meanwhile. The target has all rows or none: until the copy has ended, no app opens it,
+ * No process may use either store meanwhile. One on PostgreSQL that is not seen gets `store_unavailable` from the source. The target has all rows or none: until the copy has ended, no app opens it,
  * and an interrupted copy is repeated.
  *
  * Rejects `argument_invalid` for something that is not the address of a store, `store_in_use`, `copy_failed` for a source
@@ -97,7 +97,10 @@ async function requireStores(from: unknown, to: unknown) {
   })
   const [source, target] = paths
   if (source !== undefined && !existsSync(source))
-    throw new MarketplaceError('copy_failed', `Cannot copy the store: there is no database ${source}`)
+    throw new MarketplaceError(
+      'copy_failed',
+      `Cannot copy the store: there is no database ${source}. Name the one that the app uses`,
+    )
   const { realDatabasePath } = await import('./sqlite/file/path.js')
   const isSame =
     source !== undefined && target !== undefined

@@ -217,29 +217,6 @@ describe('consoleRouter', () => {
         expect(recorded?.subscription_uid).toBe(name === 'track' ? 'subscription-1' : null)
       })
     }
-
-    it('is not done when it cannot be recorded', async () => {
-      const { marketplace, app, url } = await createScene({ worker: false })
-      let isRead = false
-      const broken = {
-        ...marketplace,
-        journal: {
-          ...marketplace.journal,
-          recordAction: () => Promise.reject(new Error('the disk is full')),
-        },
-        refresh: async (uid: string) => {
-          isRead = true
-          return marketplace.businesses.refresh(uid)
-        },
-      }
-      mountConsole(app, broken)
-      const reply = await consoleCaller(`${url}/ops`, 'operator').act('refresh', { business_uid: 'b' })
-      expect([reply.status, reply.body.detail, isRead]).toEqual([
-        500,
-        'The call failed with an unexpected error. Try again.',
-        false,
-      ])
-    })
   })
 
   it('erases only the typed identifier, and replays several only with a reason', async () => {

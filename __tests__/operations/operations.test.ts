@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../lib/base/clock.js'
 import type { HistoryItem, Marketplace } from '../../lib/index.js'
+import { createJournalOperations } from '../../lib/operations/journal/journal-operations.js'
+import type { JournalEntry as StoredEntry } from '../../lib/store/port/store.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { notice } from '../support/events.js'
 import { internals } from '../support/internals.js'
 import { createScene, OTHER_ITEM, OUR_ITEM, openMarketplace, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
@@ -105,6 +109,26 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     ).toEqual([])
     const times = all.map(({ at }) => Date.parse(at))
     expect([...times].sort((a, b) => b - a)).toEqual(times)
+  })
+
+  it('export an entry that names only a subscription of the business, and another one for which the business was named', async () => {
+    const { marketplace, deliver } = await createScene({ store: await engine.freshAddress(), worker: false })
+    for (const [subscriptionUid, businessUid] of [
+      ['s1', 'b1'],
+      ['s2', 'b2'],
+    ] as const) {
+      await marketplace.subscriptions.track({ subscriptionUid, businessUid })
+      await marketplace.journal.recordAction({
+        actor: 'ada',
+        action: `look at ${subscriptionUid}`,
+        subscriptionUid,
+      })
+    }
+    await deliver(notice('b1', 's2'))
+    const { journal, subscriptions, candidateOf } = await marketplace.businesses.export('b1')
+    expect(subscriptions.map(({ subscription_uid }) => subscription_uid)).toEqual(['s1'])
+    expect(journal.filter(({ kind }) => kind === 'action').map(({ name }) => name)).toEqual(['look at s1'])
+    expect(candidateOf).toEqual(['s2'])
   })
 
   it('replay the oldest matching entries after a preview, and never an action', async () => {
@@ -236,3 +260,28 @@ interface Loose {
   subscriptions: Record<'list' | 'get', Call>
   journal: Record<'list' | 'get' | 'replay' | 'replayAll' | 'recordAction', Call>
 }
+
+describe('a replay of very many entries', () => {
+  it('counts the matches up to 10,000, and looks no further', async () => {
+    let listed = 0
+    const entry = (id: number) => ({ id: `e${id}`, kind: 'event' }) as StoredEntry
+    const { replayAll } = createJournalOperations({
+      store: {
+        async listEntries({ limit = 0 }) {
+          listed += limit
+          return Array.from({ length: limit }, (_, i) => entry(listed - i))
+        },
+        getEntry: async () => undefined,
+        replayEntry: async () => true,
+        recordAction: async () => {},
+      },
+      clock: systemClock,
+      onAction() {},
+    })
+    expect(await replayAll({ status: 'dead' }, { limit: 2, dryRun: true })).toMatchObject({
+      matched: 10_000,
+      replayed: 0,
+    })
+    expect(listed).toBe(10_000)
+  })
+})

@@ -9,6 +9,17 @@ import { type Connection, type Sql, sql } from './sql/sql.js'
 /** Stands in the place of the owner while a copy into the store has not ended, in front of the id of the copy. */
 export const UNFINISHED_COPY = 'unfinished copy '
 
+/** Stands in front of the owner of a store that was copied into another one, until an app opens it again. */
+const COPIED = 'copied '
+
+/** What stands in the place of the owner while a store is copied and after it, so that it belongs to no process that is open. */
+export const ofCopied = (fingerprint: string) => COPIED + appOf(fingerprint)
+
+/** The app to which a store belongs, also if the store was copied. */
+export function appOf<Owner extends string | null | undefined>(fingerprint: Owner) {
+  return fingerprint?.startsWith(COPIED) ? fingerprint.slice(COPIED.length) : fingerprint
+}
+
 /**
  * Keeps a second app off a store: it would read the subscriptions of the first with the wrong token.
  *
@@ -18,6 +29,7 @@ export const UNFINISHED_COPY = 'unfinished copy '
  * | another app, whose reads have all failed | takes it: a wrong configuration was corrected |
  * | another app | rejects, unless the owner adopts the store |
  * | nobody, because a copy into it has not ended | rejects |
+ * | this app, and was copied into another store | takes it; a process that was open during the copy has lost it |
  *
  * Every call of the store first checks once a second, outside of its transaction, that the store still belongs to this
  * app. So an app whose store was taken over may write for a second more, and end the
@@ -30,7 +42,8 @@ export function createOwnership(
   let owner: StoreOwner | undefined
   /** Whether a subscription has been read with this app's token. */
   let hasRead = false
-  let isLost = false
+  /** Makes the error once the store does not belong to this process any more. */
+  let lost: (() => MarketplaceError) | undefined
   let checkedAt = 0
   /** The check under way, for all calls that wait for one. */
   let checking: Promise<void> | undefined
@@ -40,11 +53,13 @@ export function createOwnership(
       select fingerprint, has_read from store_owner where id = 1 ${lock}`
   }
 
-  async function look({ fingerprint }: StoreOwner) {
+  async function look(given: StoreOwner) {
+    const { fingerprint } = given
     const beganAt = clock.monotonic()
     const [row] = await engine.read((db) => ownerRow(sql``).execute(db))
     checkedAt = beganAt
-    isLost = row?.fingerprint !== fingerprint
+    const isOurs = row?.fingerprint === fingerprint
+    lost = isOurs ? undefined : appOf(row?.fingerprint) === fingerprint ? copied : () => refused(given)
     hasRead = row?.has_read === 1
   }
 
@@ -71,7 +86,7 @@ export function createOwnership(
       if (!read || !has('fingerprint')) return
       const [row] = await sql<Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>>`
         select fingerprint, ${sql.ref(read)} as has_read from store_owner where id = 1`.execute(trx)
-      if (row?.fingerprint && row.fingerprint !== given.fingerprint && row.has_read === 1)
+      if (row?.fingerprint && appOf(row.fingerprint) !== given.fingerprint && row.has_read === 1)
         throw refused(given)
     },
 
@@ -86,16 +101,17 @@ export function createOwnership(
         hasRead = row?.has_read === 1
         if (row?.fingerprint === fingerprint) return
         if (row?.fingerprint?.startsWith(UNFINISHED_COPY)) throw unfinishedCopy()
-        const isTaken = row?.fingerprint && !(await hasOnlyFailed(trx))
+        const isOfOther = row?.fingerprint && appOf(row.fingerprint) !== fingerprint
+        const isTaken = isOfOther && !(await hasOnlyFailed(trx))
         if (isTaken && !adopt) throw refused(given)
         await sql`update store_owner set fingerprint = ${fingerprint} where id = 1`.execute(trx)
       })
       owner = given
-      isLost = false
+      lost = undefined
       checkedAt = clock.monotonic()
     },
 
-    /** Rejects once another app has taken the store. It looks once a second. */
+    /** Rejects once another app has taken the store, or while it was copied and nobody has opened it since. It looks once a second. */
     async check(): Promise<void> {
       if (!owner) return
       if (clock.monotonic() - checkedAt >= SECOND) {
@@ -104,7 +120,7 @@ export function createOwnership(
         })
         await checking
       }
-      if (isLost) throw refused(owner)
+      if (lost) throw lost()
     },
 
     /** From now on no other app may take the store. Part of the transaction that writes a record read with this app's token. */
@@ -133,6 +149,14 @@ function unfinishedCopy(): MarketplaceError {
     'store_unavailable',
     'Cannot use the store: a copy into it has not ended, and it contains nothing yet. If the copy is not running any more, ' +
       'repeat the same `marketplace-webhooks copy`. To begin without the copied data, use another empty database',
+  )
+}
+
+function copied(): MarketplaceError {
+  return new MarketplaceError(
+    'store_unavailable',
+    'Cannot use the store: it was copied into another one, or a copy is under way. Stop this process, and start the app on the other ' +
+      'store. To continue with this one, start the app on it again',
   )
 }
 

@@ -7,6 +7,7 @@ import {
   type JournalEntry,
   type Marketplace,
   type MarketplaceOptions,
+  postgresStore,
 } from '../../../lib/index.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { temporaryFolder } from '../../support/clean-up.js'
@@ -18,7 +19,7 @@ import { quietWarnings } from '../../support/output.js'
 import { CLI, settingsFor } from '../../support/processes/cli.js'
 import { startProcess } from '../../support/processes/running-process.js'
 import { runScript } from '../../support/processes/script.js'
-import { createScene, openMarketplace, type Scene, startPlatform } from '../../support/scene.js'
+import { createScene, deliver, openMarketplace, type Scene, startPlatform } from '../../support/scene.js'
 import { NUMBERS } from '../../support/scenes/many-subscriptions.js'
 import { until } from '../../support/until.js'
 
@@ -33,7 +34,13 @@ describe.each(PAIRS)('C196 a copy from %s to %s', (fromEngine, toEngine) => {
     const before = await rowsAt(from)
     const summary = await copyStore(from, to, { ...BY, reason: 'a larger machine' })
     const [after, source] = [await rowsAt(to), await rowsAt(from)]
-    expect(source).toEqual(before)
+    const isTakenAway = fromEngine === 'PostgreSQL'
+    expect(source).toEqual({
+      ...before,
+      owner: before.owner.map((row) =>
+        isTakenAway ? { ...row, fingerprint: `copied ${row.fingerprint}` } : row,
+      ),
+    })
     const copies = after.journal.splice(-1)
     expect(after).toEqual({ ...before, leases: before.leases.map((row) => ({ ...row, has_run_out: 1 })) })
     expect(copies).toMatchObject([{ kind: 'action', name: 'copy', status: 'done', business_uid: null }])
@@ -102,6 +109,84 @@ describe.each(PAIRS)('C196 a copy from %s to %s', (fromEngine, toEngine) => {
   }, 60_000)
 })
 
+describe('C335 a process on PostgreSQL that a copy does not see', () => {
+  it('writes nothing into the source from the first row on, and an app that starts on the source takes it back', async () => {
+    const { from, platform, uids } = await lived('PostgreSQL')
+    const { app, record, target } = await unseen(from, platform)
+    const to = await ENGINE.PostgreSQL.freshAddress()
+    const meanwhile: Promise<unknown>[] = []
+    await copyStore(from, to, {
+      ...BY,
+      onProgress: () => meanwhile.push(record('during').catch((error) => error)),
+    })
+    expect(meanwhile.length).toBeGreaterThan(0)
+    const isRefused = {
+      code: 'store_unavailable',
+      message: expect.stringMatching(/was copied into another one.*start the app on the other/),
+    }
+    expect(await Promise.all(meanwhile)).toMatchObject(meanwhile.map(() => isRefused))
+    await expect(record('after')).rejects.toMatchObject(isRefused)
+    const late = notice('paid', uids.get('paid') as string)
+    expect((await deliver(target, late)).status).toBe(503)
+    expect((await app.health()).status).toBe('failing')
+
+    const again = openMarketplace(platform, { store: from, worker: false })
+    await again.start()
+    await again.journal.recordAction({ actor: 'ada', action: 'back' })
+    expect((await again.journal.list({ kind: 'action' })).map(({ name }) => name)).toEqual(['back'])
+  }, 60_000)
+
+  it('has the source again after a copy that failed; a copy fails when an app starts on the source meanwhile', async () => {
+    const { from, platform } = await lived('PostgreSQL')
+    const { record } = await unseen(from, platform)
+    const to = await ENGINE.PostgreSQL.freshAddress()
+    const stopped = copyStore(from, to, {
+      ...BY,
+      onProgress() {
+        throw new Error('stopped')
+      },
+    })
+    await expect(stopped).rejects.toMatchObject({
+      code: 'copy_failed',
+      message: expect.stringContaining('stopped'),
+    })
+    await until('the process has noticed', () =>
+      record('goes on')
+        .then(() => true)
+        .catch(() => false),
+    )
+
+    let starting: Promise<void> | undefined
+    const copying = copyStore(from, to, {
+      ...BY,
+      onProgress() {
+        starting ??= openMarketplace(platform, {
+          store: postgresStore({ connectionString: from, maxConnections: 1 }),
+          worker: false,
+        }).start()
+      },
+    })
+    await expect(copying).rejects.toMatchObject({
+      code: 'copy_failed',
+      message: expect.stringContaining('the source has changed'),
+    })
+    await starting
+  }, 60_000)
+
+  /** An app with one connection, which does not listen, and without a worker. */
+  async function unseen(from: string, platform: Scene['platform']) {
+    const store = postgresStore({ connectionString: from, maxConnections: 1 })
+    const { baseUrl, authUrl } = platform
+    const { marketplace: app, target } = await createScene({
+      store,
+      worker: false,
+      platform: { baseUrl, authUrl },
+    })
+    await app.start()
+    return { app, target, record: (action: string) => app.journal.recordAction({ actor: 'ada', action }) }
+  }
+})
+
 describe('C196 the steps of the page on migrating', () => {
   it('bring an app from SQLite to PostgreSQL, word by word', async () => {
     const folder = temporaryFolder()
@@ -119,7 +204,7 @@ describe('C196 the steps of the page on migrating', () => {
     const { code, stdout, stderr } = await shell.ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(
-      /Set MARKETPLACE_STORE to .*reads \d subscriptions within.* yes +.* paid.*now postgres:/s,
+      /Set MARKETPLACE_STORE to .*reads 5 subscriptions within.* yes +.* paid.*now postgres:/s,
     )
 
     const calls: string[] = []
@@ -252,6 +337,24 @@ describe('C198 a copy is refused, and neither database is changed,', () => {
     60_000,
   )
 
+  it.each(PAIRS)(
+    'from %s to %s, when a newer version of this package made the tables of either',
+    async (fromEngine, toEngine) => {
+      const { from } = await lived(fromEngine)
+      const newer = async (address: string) => {
+        const { sql, store } = await openStoreWithSql(address)
+        await sql('update marketplace_schema set version = 1000')
+        await store.close()
+        return address
+      }
+      const to = await newer(await ENGINE[toEngine].freshAddress())
+      await refused(from, to, 'copy_failed', /newer version .* tables of the target: use that version/)
+      await newer(from)
+      await refused(from, to, 'copy_failed', /newer version .* tables of the source: use that version/)
+    },
+    60_000,
+  )
+
   it('when a process without a listening connection has leased work of the source', async () => {
     const { from } = await lived('PostgreSQL')
     const source = await openStoreWithSql(from)
@@ -281,10 +384,10 @@ describe('C198 a copy is refused, and neither database is changed,', () => {
     const empty = await ENGINE.PostgreSQL.freshAddress()
     const to = `sqlite:${join(folder, 'target.db')}`
     const cases: [from: string, to: string, code: string, message: RegExp][] = [
-      [`sqlite:${missing}`, to, 'copy_failed', /there is no database/],
-      [`sqlite:${other}`, to, 'copy_failed', /no tables of this package/],
+      [`sqlite:${missing}`, to, 'copy_failed', /there is no database .*\. Name the one that the app uses/],
+      [`sqlite:${other}`, to, 'copy_failed', /no tables of this package\. Name the database/],
       [`sqlite:${text}`, to, 'store_corrupt', /not a database/],
-      [empty, to, 'copy_failed', /no tables of this package/],
+      [empty, to, 'copy_failed', /no tables of this package\. Name the database/],
       [from, from, 'argument_invalid', /the same database/],
       [empty, empty, 'argument_invalid', /the same database/],
       ['sqlite::memory:', to, 'argument_invalid', /only one process can use/],
@@ -376,7 +479,7 @@ async function lived(engine: EngineName, address?: string) {
   const store = await openStoreWithSql(from)
   for (const text of [
     "update subscriptions set state = null, gone = 'ended', failure = 'platform_refused' where business_uid = 'ended'",
-    "update subscriptions set suspect = 1, lapses = 2 where business_uid = 'dead'",
+    "update subscriptions set suspect = 1, lapses = 2, refresh_at = 1 where business_uid = 'dead'",
     `update lanes set lease_token = 'host/1/life/1', lapses = 1, suspect = 1, due_at = 1 where key = 'changes:late'`,
     "update subscriptions set lease_token = 'host/1/life/2', refresh_at = 1 where business_uid = 'late'",
   ])

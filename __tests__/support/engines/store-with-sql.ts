@@ -84,5 +84,23 @@ export async function openStoreWithSql(
   }
 }
 
+/** Every row of every table, each in its order: what two looks find equal, nobody has changed in between. */
+export async function pictureOf(address: string): Promise<Record<string, Row[]>> {
+  const { sql, store } = await openStoreWithSql(address)
+  const tables = {
+    marketplace_schema: 'version',
+    store_owner: 'id',
+    subscriptions: 'subscription_uid',
+    journal: 'seq',
+    lanes: 'key',
+    handlers: 'topic',
+  }
+  const picture: Record<string, Row[]> = {}
+  for (const [table, order] of Object.entries(tables))
+    picture[table] = await sql(`select * from ${table} order by ${order}`)
+  await store.close()
+  return picture
+}
+
 type Row = Record<string, unknown>
 const UNDO = new Error('undone')

@@ -1,5 +1,6 @@
-import { closeSync, fchmodSync, openSync, writeFileSync } from 'node:fs'
+import { closeSync, fchmodSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
+import type { BusinessData } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
@@ -18,15 +19,14 @@ export function addExport(program: Command, act: Act) {
       act(async (context, business: string, { out: file }: { out?: string }) => {
         const { out } = context
         const marketplace = await context.open()
-        await context.record(marketplace, { action: 'export', businessUid: business })
-        const data = await marketplace.businesses.export(business)
-        const text = jsonText(data, 2)
-        if (file === undefined) {
-          out.result(data, () => text)
-        } else {
-          writeNew(file, text)
-          out.result({ file }, () => asLines(`Written to ${file}.`))
+        const collect = async () => {
+          await context.record(marketplace, { action: 'export', businessUid: business })
+          return marketplace.businesses.export(business)
         }
+        const text = (collected: BusinessData) => jsonText(collected, { indent: 2 })
+        const data = file === undefined ? await collect() : await intoNewFile(file, collect, text)
+        if (file === undefined) out.result(data, () => text(data))
+        else out.result({ file }, () => asLines(`Written to ${file}.`))
         out.note(
           `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'journal entry', 'journal entries')}.`,
         )
@@ -37,16 +37,31 @@ export function addExport(program: Command, act: Act) {
 
 const PRIVATE = 0o600
 
-function writeNew(file: string, text: string) {
+/** Creates the file, then collects what it gets: an export that cannot be written is not recorded. */
+async function intoNewFile<Data>(
+  file: string,
+  collect: () => Promise<Data>,
+  textOf: (data: Data) => string,
+): Promise<Data> {
+  const opened = created(file)
+  try {
+    const data = await collect()
+    writeFileSync(opened, `${textOf(data)}\n`)
+    return data
+  } catch (error) {
+    unlinkSync(file)
+    throw error
+  } finally {
+    closeSync(opened)
+  }
+}
+
+function created(file: string): number {
   try {
     const opened = openSync(file, 'wx', PRIVATE)
-    try {
-      // The umask may have taken more.
-      fchmodSync(opened, PRIVATE)
-      writeFileSync(opened, `${text}\n`)
-    } finally {
-      closeSync(opened)
-    }
+    // The umask may have taken more.
+    fchmodSync(opened, PRIVATE)
+    return opened
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     const why = code === 'EEXIST' ? 'the file exists already' : (code ?? 'it failed')

@@ -7,6 +7,7 @@ import { exitCodeOf, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
 const WITHIN_MIN = 10
+const MAX_WITHIN_MIN = 24 * 60
 
 interface RefreshOptions {
   wait: number
@@ -42,6 +43,8 @@ export function addRefresh(program: Command, act: Act) {
           throw new Stop(USAGE, 'Expected the uid of a business, or --all', {
             fix: 'See marketplace-webhooks refresh --help.',
           })
+        if (within < 1 || within > MAX_WITHIN_MIN)
+          throw new Stop(USAGE, `--within must be 1 to ${MAX_WITHIN_MIN} minutes`)
         if (business === undefined) return refreshAll(context, within)
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', businessUid: business })

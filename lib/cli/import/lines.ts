@@ -1,6 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import type { TrackedSubscription } from '../../index.js'
-import { Stop, USAGE } from '../terminal/exit-codes.js'
+import { NO, Stop, USAGE } from '../terminal/exit-codes.js'
 
 /** The lines of a file of customers. */
 export interface Customers {
@@ -30,13 +30,18 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
         yield bytesOfChunk
       }
     } catch (error) {
-      throw new Stop(USAGE, `Cannot read ${file}: ${(error as NodeJS.ErrnoException).code ?? 'it failed'}`)
+      const why = (error as NodeJS.ErrnoException).code ?? 'it failed'
+      throw new Stop(
+        bytesRead === 0 ? USAGE : NO,
+        `Cannot read ${bytesRead === 0 ? '' : 'the rest of '}${file}: ${why}`,
+      )
     }
   }
 
   const lines = linesOf(counted())[Symbol.asyncIterator]()
   const first = await firstLine(lines)
   if (first === undefined) throw new Stop(USAGE, `Cannot use ${file}: it is empty`)
+  if (first.fault) throw new Stop(USAGE, `Cannot use ${file}: ${first.fault}`, { fix: FIX_OF_TEXT })
   const start = first.text.trimStart()[0]
   if (start === '[')
     throw new Stop(USAGE, `Cannot use ${file}: it is a JSON array`, {
@@ -69,16 +74,11 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
   }
 }
 
-interface Line {
-  text: string
-  number: number
-}
-
 async function firstLine(lines: AsyncIterator<Line>): Promise<Line | undefined> {
   for (;;) {
     const { done, value } = await lines.next()
     if (done) return undefined
-    if (value.text.trim() !== '') return value
+    if (value.fault || value.text.trim() !== '') return value
   }
 }
 
@@ -93,8 +93,9 @@ function headerOf(text: string, file: string): (string | undefined)[] {
 
 async function* rowsOfJson(first: Line, rest: AsyncIterator<Line>): AsyncGenerator<Row> {
   for (let line: Line | undefined = first; line; ) {
-    const { text, number } = line
-    if (text.trim() !== '') yield { number, ...objectIn(text) }
+    const { text, number, fault } = line
+    if (fault) yield { number, value: {}, fault }
+    else if (text.trim() !== '') yield { number, ...objectIn(text) }
     const { done, value } = await rest.next()
     line = done ? undefined : value
   }
@@ -129,31 +130,50 @@ export interface Row {
 interface Line {
   text: string
   number: number
+  /** Why the line has no text, as a phrase. The other lines of the file can be used. */
+  fault?: string
 }
 
 const LONGEST = 1024 * 1024
+const LINE_END = 0x0a
+const FIX_OF_TEXT = 'Save it as UTF-8, or convert it with iconv.'
 
 /** Lines of UTF-8 with their numbers, without a byte order mark; LF or CRLF. */
 export async function* linesOf(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<Line> {
-  const decoder = new TextDecoder('utf-8', { fatal: true })
-  let rest = ''
+  let parts: Uint8Array[] = []
+  let bytes = 0
   let number = 0
-  for await (const chunk of chunks) {
-    rest += decoded(() => decoder.decode(chunk, { stream: true }))
-    const lines = rest.split('\n')
-    rest = lines.pop() as string
-    for (const text of lines) yield { text: text.replace(/\r$/, ''), number: ++number }
-    if (rest.length > LONGEST) throw new Stop(USAGE, `Line ${number + 1} is longer than 1 MiB`)
+
+  function add(part: Uint8Array) {
+    bytes += part.length
+    // The rest of a line that is too long is not kept.
+    if (bytes <= LONGEST) parts.push(part)
   }
-  rest += decoded(() => decoder.decode())
-  if (rest !== '') yield { text: rest.replace(/\r$/, ''), number: ++number }
+  function line(): Line {
+    const found = bytes > LONGEST ? { text: '', fault: 'it is longer than 1 MiB' } : textIn(parts)
+    parts = []
+    bytes = 0
+    return { ...found, number: ++number }
+  }
+
+  for await (const chunk of chunks) {
+    let at = 0
+    for (let end = chunk.indexOf(LINE_END); end >= 0; end = chunk.indexOf(LINE_END, at)) {
+      add(chunk.subarray(at, end))
+      yield line()
+      at = end + 1
+    }
+    add(chunk.subarray(at))
+  }
+  if (bytes > 0) yield line()
 }
 
-function decoded(decode: () => string): string {
+function textIn(parts: readonly Uint8Array[]): Omit<Line, 'number'> {
   try {
-    return decode()
+    const text = new TextDecoder('utf-8', { fatal: true }).decode(Buffer.concat(parts))
+    return { text: text.replace(/\r$/, '') }
   } catch {
-    throw new Stop(USAGE, 'The file is not UTF-8', { fix: 'Save it as UTF-8, or convert it with iconv.' })
+    return { text: '', fault: 'it is not UTF-8' }
   }
 }
 
@@ -172,16 +192,18 @@ export async function* rowsOfCsv(
   for (;;) {
     const { done, value: first } = await lines.next()
     if (done) return
-    let text = first.text
+    let { text, fault } = first
     let isOpen = hasOddQuotes(text)
     while (isOpen && text.length <= LONGEST) {
       const { done: isLast, value: more } = await lines.next()
       if (isLast) break
       text += `\n${more.text}`
+      fault ??= more.fault
       if (hasOddQuotes(more.text)) isOpen = false
     }
-    if (isOpen) {
-      yield { number: first.number, value: {}, fault: 'a quote is not closed' }
+    if (isOpen) fault ??= 'a quote is not closed'
+    if (fault) {
+      yield { number: first.number, value: {}, fault }
       continue
     }
     if (text.trim() === '') continue

@@ -47,9 +47,14 @@ export async function dryRun(
       // This lookup checks the uid of the business by the rule of the package. An undefined filter would match everything.
       await marketplace.subscriptions.list({ businessUid: (businessUid ?? '') as string, limit: 1 })
       const known = await marketplace.subscriptions.get(uid)
-      const isRepeated = seen.has(String(uid))
-      seen.add(String(uid))
-      return isRepeated || known?.record ? 'known' : 'new'
+      return known?.record ? 'known' : 'new'
+    },
+    // The lookups of a batch end in any order.
+    inOrder({ subscriptionUid }, result) {
+      if (result !== 'new') return result
+      const isRepeated = seen.has(String(subscriptionUid))
+      seen.add(String(subscriptionUid))
+      return isRepeated ? 'known' : 'new'
     },
     explanation: (counts) =>
       `${counts.new ?? 0} new, ${counts.known ?? 0} known or repeated, ${counts.invalid ?? 0} invalid. Nothing was written.`,
@@ -61,18 +66,22 @@ async function eachLine(
   options: {
     reporter: Reporter
     resultFor(line: Given): Promise<string>
+    /** The result of a line, now that those before it are known. */
+    inOrder?(line: Given, result: string): string
     explanation(counts: Record<string, number>): string
   },
 ): Promise<ExitCode> {
-  const { reporter, resultFor, explanation } = options
+  const { reporter, resultFor, inOrder = (_, result) => result, explanation } = options
   const counts: Record<string, number> = {}
   let done = 0
 
   /** Runs one batch at once, and reports its results in the order of its lines. */
   async function all(batch: readonly Given[]) {
     const found = await Promise.all(batch.map((given) => resultFor(given).then(asResult, asInvalid)))
-    batch.forEach(({ line, subscriptionUid, businessUid }, i) => {
-      const { result, why } = found[i] as Found
+    batch.forEach((each, i) => {
+      const { line, subscriptionUid, businessUid } = each
+      const { result: ofLookup, why } = found[i] as Found
+      const result = inOrder(each, ofLookup)
       counts[result] = (counts[result] ?? 0) + 1
       reporter.line({
         line,

@@ -42,7 +42,7 @@ export function addJournalShow(journal: Command, act: Act) {
             ),
             '',
             ...(entry.stack === null ? [] : [...entry.stack.split('\n').map(asFrame), '']),
-            jsonText(entry.payload, 2),
+            jsonText(entry.payload, { indent: 2 }),
           ].join('\n'),
         )
         return DONE

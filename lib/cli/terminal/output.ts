@@ -43,9 +43,10 @@ export function createOutput(options: {
   let secrets: string[] = []
   let isProgressShown = false
 
-  function clean(text: string): string {
-    return colours.shown(secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text))
-  }
+  const hidden = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
+  const clean = (text: string) => colours.shown(hidden(text))
+  /** Hidden before, because a text with JSON in it would escape the secret twice. */
+  const jsonOf = (value: unknown) => jsonText(value, { shown: hidden })
 
   function writeErr(text: string) {
     if (isProgressShown) stderr.write('\r\u001b[K')
@@ -60,7 +61,7 @@ export function createOutput(options: {
     result(value, text) {
       if (isProgressShown) stderr.write('\r\u001b[K')
       isProgressShown = false
-      const shown = isJson ? jsonText(value) : text()
+      const shown = isJson ? jsonOf(value) : text()
       if (shown !== '') stdout.write(`${clean(shown)}\n`)
     },
     note: (text) => writeErr(asLines(text)),
@@ -71,7 +72,7 @@ export function createOutput(options: {
     },
     warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${asLines(text)}`),
     error({ message, fix, code, exitCode }) {
-      if (isJson) return writeErr(jsonText({ error: { code, message, fix: fix ?? null, exitCode } }))
+      if (isJson) return writeErr(jsonOf({ error: { code, message, fix: fix ?? null, exitCode } }))
       writeErr(`${onErrors.bad('error:')} ${message}`)
       if (fix) writeErr(fix)
     },
@@ -101,8 +102,12 @@ function printable(text: string): string {
 }
 
 /** The same value as a JSON text without these characters. JSON has them only in strings, where they can be escaped. */
-export function jsonText(value: unknown, indent?: number): string {
-  return JSON.stringify(value, null, indent).replace(UNPRINTABLE, (each) =>
+export function jsonText(
+  value: unknown,
+  { indent, shown = (text) => text }: { indent?: number; shown?: (text: string) => string } = {},
+): string {
+  const json = JSON.stringify(value, (_name, each) => (typeof each === 'string' ? shown(each) : each), indent)
+  return json.replace(UNPRINTABLE, (each) =>
     each === '\n' ? each : [...Array(each.length).keys()].map((at) => escaped(each.charCodeAt(at))).join(''),
   )
 }

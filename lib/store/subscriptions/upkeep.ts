@@ -57,6 +57,8 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
  * Makes every read due within a time, as a regular read, at random times so that the platform is not flooded. Few reads
  * are due sooner: `EACH_MS` for each. A read that is due earlier, under way or suspect stays as it is. Subscriptions that were given up before they were
  * ever read are left out: anybody can have named them.
+ *
+ * Returns how many are read within the time. Those that stay as they are count too, but not a suspect that was put off for longer.
  */
 export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
   const due = sql`late.now + late.ms`
@@ -75,10 +77,11 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
 
   return async function refreshAll(withinMs: number): Promise<number> {
     const { known } = await read((db) =>
-      sql<{ known: number }>`select count(*) as known from subscriptions where ${IS_KNOWN}`.one(db),
+      sql<{ known: number }>`
+        select count(*) as known from subscriptions
+        where ${IS_KNOWN} and (suspect = 0 or refresh_at <= ${engine.now()} + ${withinMs})`.one(db),
     )
     const spreadMs = Math.min(withinMs, EACH_MS * known)
-    let count = 0
     let after: string | undefined = ''
     while (after !== undefined) {
       const uids: string[] = await write(async (trx) => {
@@ -90,10 +93,9 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
         if (late.length > 0) await run(engine, trx, makeDue(late))
         return rows.map(({ uid }) => uid)
       })
-      count += uids.length
       after = uids.length === BATCH ? uids.at(-1) : undefined
       await nextTurn()
     }
-    return count
+    return known
   }
 }

@@ -46,10 +46,12 @@ export const REFRESHING_ALL: Checks = {
   },
 
   async 'refreshAll: leaves a requested read and its class, and a read under way'(lab) {
+    await lab.known('s3')
     await lab.request('s1', 'b1')
     const held = await lab.claim()
     await lab.request('s2', 'b2')
-    await lab.refreshAll(LONG)
+    // All three are read within the time.
+    assert.equal(await lab.refreshAll(LONG), 3)
     has(await lab.claim(), { id: 's2', urgency: URGENCY.track })
     assert.equal(await lab.renewRead(held, LONG), true)
   },

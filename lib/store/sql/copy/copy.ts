@@ -1,9 +1,10 @@
+import { SECOND } from '../../../base/clock.js'
 import { MarketplaceError, messageOf } from '../../../base/errors.js'
-import { nextTurn } from '../../../base/waiting.js'
+import { nextTurn, sleep } from '../../../base/waiting.js'
 import { createJournal } from '../../journal/journal.js'
 import { createLanes } from '../../lanes/lanes.js'
 import { TAKEN_BACK } from '../../leases/leases.js'
-import { UNFINISHED_COPY } from '../../ownership.js'
+import { appOf, ofCopied, UNFINISHED_COPY } from '../../ownership.js'
 import type { EntryStatus, NewAction } from '../../port/store.js'
 import type { Columns } from '../dialect.js'
 import type { Engine } from '../engine.js'
@@ -20,6 +21,9 @@ import { BATCH, COPIED_TABLES, type CopiedTable, inOtherTimes, type Row, timesOf
  * the rows come in one transaction, so the target has all of them or none. From before the first row to the end of the
  * copy the target has no owner but the copy, so no app opens it: an interrupted copy can only be repeated.
  *
+ * The source belongs to no process that is open from before the first row on, so one that was not seen writes nothing that
+ * the target has not. An app that starts on it takes it back.
+ *
  * Nobody holds a lease any more, so each has run out in the target: what was under way is done again, alone.
  *
  * Rejects `store_in_use`, `copy_failed`, and the errors of an opening. `action` records the copy in the target.
@@ -34,14 +38,16 @@ export async function copyTables(options: {
   await openSource(from)
   const fromOwner = await from.read(ownerOf)
   if (isUnfinished(fromOwner)) throw failed('a copy into the source has not ended, so it contains nothing')
-  const before = await countsOf(from, reading(from))
-  const total = Object.values(before).reduce((sum, count) => sum + count)
 
   await openTarget(to)
   const mark = UNFINISHED_COPY + action.id
   const beganAt = to.mark()
   await to.write((trx) => begin(to, trx, fromOwner, mark))
   await to.durable(beganAt)
+
+  const source = await takeAway(from)
+  const before = await countsOf(from, reading(from))
+  const total = Object.values(before).reduce((sum, count) => sum + count)
 
   const counts = await to
     .write(async (trx) => {
@@ -54,12 +60,14 @@ export async function copyTables(options: {
       }
       const copied = await copyRows({ from, to, trx, onRows: (done) => onProgress({ done, total }) })
       requireEqual(copied, await countsOf(from, reading(from)), CHANGED)
+      if (await source.isTaken()) throw new Error(CHANGED)
       requireEqual(copied, await countsOf(to, (query) => query.execute(trx)), 'the target has other rows')
       await createJournal(to, createLanes(to)).insertAction(trx, action)
       await setOwner(trx, fromOwner)
       return copied
     })
-    .catch((error) => {
+    .catch(async (error) => {
+      await source.giveBack()
       throw failed(
         `${messageOf(error)}. As long as the copy has not ended, the target has nothing of it, and no app opens it: correct ` +
           'the cause, and repeat the copy',
@@ -77,7 +85,9 @@ async function openSource(from: Engine) {
   await from.open({ alone: true })
   const tables = new Set((await from.read((db) => from.columns.execute(db))).map(({ table }) => table))
   if (!['marketplace_schema', 'subscriptions', 'journal'].every((table) => tables.has(table)))
-    throw failed('the source is not a store: it has no tables of this package')
+    throw failed(
+      'the source is not a store: it has no tables of this package. Name the database that the app uses',
+    )
   await migrate(from, 'source')
   if (from.isLocal) return
   const leased = (table: string, dueAt: string) =>
@@ -108,6 +118,34 @@ async function migrate(engine: Engine, which: string) {
   await engine.read(requireKnown)
 }
 
+/**
+ * Takes the source away from a process that was not seen, such as an idle one behind a pooler, which finds that within a
+ * second. An app that starts on the source takes it back. A SQLite file is open in no other process.
+ */
+async function takeAway(from: Engine) {
+  const stored = async () => {
+    const [row] = await reading(from)(sql<Owner>`select fingerprint from store_owner where id = 1`)
+    return row?.fingerprint ?? null
+  }
+  const give = (to: string | null) =>
+    from.write((trx) => sql`update store_owner set fingerprint = ${to} where id = 1`.execute(trx))
+
+  const before = await stored()
+  if (from.isLocal || before === null) return { isTaken: async () => false, async giveBack() {} }
+  const nobody = ofCopied(before)
+  await give(nobody)
+  await sleep(SECOND + NOTICED_WITHIN_MS, from.clock)
+  return {
+    isTaken: async () => (await stored()) !== nobody,
+    async giveBack() {
+      await give(before).catch(() => {})
+    },
+  }
+}
+
+/** The time of the query by which a process finds that the store is not its own. */
+const NOTICED_WITHIN_MS = SECOND / 4
+
 /** Requires that the target is empty, and writes into it that it belongs to this copy. */
 async function begin(to: Engine, trx: Connection, fromOwner: Owner | undefined, mark: string) {
   const owner = await ownerOf(trx, to.forUpdate)
@@ -129,7 +167,7 @@ type Owner = Pick<StoreOwnerTable, 'fingerprint' | 'has_read'>
 async function ownerOf(db: Connection, lock: Sql = sql``): Promise<Owner | undefined> {
   const [row] = await sql<Owner>`
     select fingerprint, has_read from store_owner where id = 1 ${lock}`.execute(db)
-  return row
+  return row && { ...row, fingerprint: appOf(row.fingerprint) ?? null }
 }
 
 async function setOwner(trx: Connection, owner: Owner | undefined) {

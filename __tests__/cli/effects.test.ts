@@ -1,0 +1,341 @@
+import { spawnSync } from 'node:child_process'
+import { statSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PassThrough } from 'node:stream'
+import { beforeAll, describe, expect, it } from '@jest/globals'
+import { createOutput } from '../../lib/cli/terminal/output.js'
+import type { JournalEntry, SubscriptionStatus } from '../../lib/index.js'
+import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { ENGINE_NAMES, ENGINES, useEngine } from '../support/engines/engines.js'
+import { whyNotShared } from '../support/engines/sharing.js'
+import { openStoreWithSql, pictureOf } from '../support/engines/store-with-sql.js'
+import { notice } from '../support/events.js'
+import { CLI, jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
+import { createScene } from '../support/scene.js'
+import { NUMBERS } from '../support/scenes/many-subscriptions.js'
+import { until } from '../support/until.js'
+
+describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
+  const engine = useEngine(name)
+  let store: string
+  let env: Record<string, string>
+  let entries: JournalEntry[]
+  beforeAll(async () => {
+    store = await forWholeFile(() => engine.freshAddress())
+    env = settingsFor(await forWholeFile(() => lived(store)), store)
+    entries = jsonLines(await stdoutOf('journal', 'list', '--limit', '1000'))
+  })
+  const stdoutOf = async (...args: string[]) => (await runCliHere([...args, '--json'], { env })).stdout
+
+  it('a dry run writes nothing: of one replay, of several, and of an import with new, known and bad lines', async () => {
+    const dead = entries.find(({ status }) => status === 'dead') as JournalEntry
+    const lines = 'subscription_uid,business_uid\ns-paid,b-paid\ns-0,b-0\ns-0,b-0\ns-1,\n'
+    const before = await pictureOf(store)
+    await stdoutOf('journal', 'replay', dead.id, '--dry-run')
+    await stdoutOf('journal', 'replay', '--dead', '--dry-run')
+    const dryRun = await runCliHere(['import', '-', '--dry-run', '--json'], { env, input: lines })
+    expect(await pictureOf(store)).toEqual(before)
+    expect(jsonLines(dryRun.stdout).map(({ line, result }) => [line, result])).toEqual([
+      [2, 'known'],
+      [3, 'new'],
+      [4, 'known'],
+      [5, 'invalid'],
+      [undefined, undefined],
+    ])
+    expect(dryRun.code).toBe(1)
+  })
+
+  it('journal list has exactly the entries that each filter names, alone and together', async () => {
+    const one = entries.find(({ status, kind }) => status === 'dead' && kind === 'event') as JournalEntry
+    const middle = entries[Math.floor(entries.length / 2)] as JournalEntry
+    const filters: [args: string[], fits: (entry: JournalEntry) => boolean][] = [
+      [['--dead'], ({ status }) => status === 'dead'],
+      [['--retrying'], ({ status, attempts }) => status === 'pending' && attempts > 0],
+      [['--status', 'pending'], ({ status }) => status === 'pending'],
+      [['--status', 'unhandled'], ({ status }) => status === 'unhandled'],
+      [['--kind', 'event'], ({ kind }) => kind === 'event'],
+      [['--kind', 'change'], ({ kind }) => kind === 'change'],
+      [['--name', one.name], (entry) => entry.name === one.name],
+      [['--business', 'b-paid'], (entry) => entry.business_uid === 'b-paid'],
+      [['--subscription', 's-paid'], (entry) => entry.subscription_uid === 's-paid'],
+      [['--since', middle.receivedAt], ({ receivedAt }) => receivedAt >= middle.receivedAt],
+      [['--until', middle.receivedAt], ({ receivedAt }) => receivedAt < middle.receivedAt],
+    ]
+    for (const [args, fits] of filters) {
+      const listed = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', ...args))
+      expect([args, listed.map(({ id }) => id)]).toEqual([args, entries.filter(fits).map(({ id }) => id)])
+      expect([args, listed.length > 0 && listed.length < entries.length]).toEqual([args, true])
+    }
+    const { name: event, business_uid, subscription_uid, receivedAt } = one
+    const together = ['--dead', '--kind', 'event', '--name', event, '--business', String(business_uid)]
+    together.push('--subscription', String(subscription_uid), '--since', receivedAt)
+    expect(jsonLines(await stdoutOf('journal', 'list', ...together))).toEqual([one])
+    expect(await stdoutOf('journal', 'list', ...together, '--until', receivedAt)).toBe('')
+    const both = await runCliHere(['journal', 'list', '--dead', '--status', 'done'], { env })
+    expect(both.code).toBe(2)
+  })
+
+  it('a list goes on at the place that its note names, to the end of a page and beyond', async () => {
+    for (const [command, option, limit] of [
+      [['journal', 'list'], '--before', 3],
+      [['history', 'b-paid'], '--before', 2],
+      [['subscriptions', 'list'], '--after', 1],
+    ] as const) {
+      const all = jsonLines(await stdoutOf(...command, '--limit', '1000'))
+      const found: unknown[] = []
+      let place: string[] = []
+      for (let page = 0; page <= all.length; page++) {
+        const shown = await runCliHere([...command, '--limit', String(limit), ...place, '--json'], { env })
+        const rows = jsonLines(shown.stdout)
+        found.push(...rows)
+        const next = new RegExp(`${option} (\\S+)`).exec(shown.stderr)?.[1]
+        // A full page names the next one, any other ends the list.
+        expect([command, next !== undefined]).toEqual([command, rows.length === limit])
+        if (next === undefined) break
+        place = [option, next]
+      }
+      expect([command, found]).toEqual([command, all])
+    }
+    const together = ['--business', 'b-paid', '--state', 'purchased', '--why', 'purchased']
+    const [one] = jsonLines<SubscriptionStatus>(await stdoutOf('subscriptions', 'list', ...together))
+    expect(one).toMatchObject({ subscription_uid: 's-paid' })
+    expect(await stdoutOf('subscriptions', 'list', ...together, '--item', 'odd')).toBe('')
+  })
+
+  it('journal replay takes the oldest, at most --limit, and says how many are left', async () => {
+    const dead = entries.filter(({ status }) => status === 'dead').map(({ id }) => id)
+    expect(dead.length).toBeGreaterThan(1)
+    const args = ['journal', 'replay', '--dead', '--limit', '1', '--business', 'b-paid', '--json']
+    const { stdout, stderr } = await runCliHere(args, { env })
+    const ofBusiness = entries.filter(
+      ({ id, business_uid }) => dead.includes(id) && business_uid === 'b-paid',
+    )
+    expect(jsonLines(stdout)).toEqual([
+      { matched: ofBusiness.length, replayed: 1, ids: [ofBusiness.at(-1)?.id], dryRun: false },
+    ])
+    expect(stderr).toContain(`For the other ${ofBusiness.length - 1} run it again, or raise --limit.`)
+    const [action] = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--kind', 'action'))
+    expect(action).toMatchObject({ name: 'replay', business_uid: 'b-paid' })
+    expect(action?.payload).toMatchObject({ reason: '1 entry: {"status":"dead"}' })
+  })
+
+  it('--quiet makes a first read quiet, with each command that has it', async () => {
+    const file = join(temporaryFolder(), 'customers.csv')
+    const commands: [uid: string, args: string[]][] = [
+      ['q-track', ['track', 'q-track', '--business', 'b-q']],
+      ['q-requested', ['import', file, '--no-wait']],
+      ['q-import', ['import', file, '--wait', '1']],
+    ]
+    for (const isQuiet of [true, false])
+      for (const [each, args] of commands) {
+        const uid = `${each}-${isQuiet}`
+        writeFileSync(file, `subscription_uid,business_uid\n${uid},b-q\n`)
+        const given = [...args.map((text) => (text === each ? uid : text)), ...(isQuiet ? ['--quiet'] : [])]
+        await runCliHere(given, { env })
+        const { subscriptions = [] } = await pictureOf(store)
+        expect([uid, subscriptions.find(({ subscription_uid }) => subscription_uid === uid)]).toMatchObject([
+          uid,
+          { quiet_until_read: isQuiet ? 1 : 0 },
+        ])
+      }
+  })
+
+  if (whyNotShared(name) === undefined)
+    it('import ends with 3 when the reads of a line still fail at the end', async () => {
+      const own = await engine.freshAddress()
+      const { platform } = await createScene({ store: own, worker: false })
+      platform.purchase({ business_uid: 'b-slow', payment: 'succeeded', subscription_uid: 's-slow' })
+      // One read fails at once, and another one is answered late.
+      const send: typeof fetch = async (...request) => {
+        if (String(request[0]).includes('s-fails')) throw new Error('the connection was reset')
+        if (String(request[0]).includes('s-slow')) await new Promise((resolve) => setTimeout(resolve, 600))
+        return fetch(...request)
+      }
+      const { baseUrl, authUrl } = platform
+      await createScene({ store: own, platform: { baseUrl, authUrl, fetch: send } })
+      platform.install('b-fails')
+      const { code, stdout } = await runCliHere(['import', '-', '--wait', '1', '--json'], {
+        env: settingsFor(platform, own),
+        input: 'subscription_uid,business_uid\ns-fails,b-fails\ns-slow,b-slow\n',
+      })
+      expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { ended: 'complete', read: 1, pending: 1 } })
+      expect(code).toBe(3)
+    })
+})
+
+describe('K277 import', () => {
+  it('reports a line that is not UTF-8, or too long, and takes the others', async () => {
+    const { env } = await emptyStore()
+    const file = join(temporaryFolder(), 'customers.csv')
+    const long = `"${'x'.repeat(1024 * 1024)}`
+    const text = [
+      'name,subscription_uid,business_uid',
+      'A,s1,b1',
+      'M\u00fcller,s2,b2',
+      `${long},s3,b3`,
+      'B,s4,b4',
+    ]
+    writeFileSync(file, Buffer.from(text.join('\n'), 'latin1'))
+    const { code, stdout, stderr } = await runCliHere(['import', file, '--no-wait', '--json'], { env })
+    const [summary, ...lines] = jsonLines(stdout).reverse()
+    expect(lines.reverse().map(({ line, result, why }) => [line, result, why])).toEqual([
+      [2, 'requested', null],
+      [3, 'invalid', 'it is not UTF-8'],
+      [4, 'invalid', 'it is longer than 1 MiB'],
+      [5, 'requested', null],
+    ])
+    expect({ code, stderr, summary }).toMatchObject({
+      code: 1,
+      stderr: '',
+      summary: { summary: { requested: 2, invalid: 2 } },
+    })
+  })
+
+  it.each(['SIGINT', 'SIGTERM'] as const)('ends at %s with 130 and a summary', async (signal) => {
+    const { env } = await emptyStore()
+    const running = startCli(['import', '-', '--json'], { env })
+    running.end('subscription_uid,business_uid\ns1,b1\n')
+    await running.prints('No read is finished so far')
+    running.signal(signal)
+    const { code, stdout } = await running.ended
+    expect(code).toBe(130)
+    expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { ended: 'aborted', pending: 1 } })
+  })
+})
+
+describe('K277 a process of the command line', () => {
+  it.each([
+    ['its results', 'secret', 0],
+    ['its errors, with its own code', 'history nobody 2>&1 >/dev/null', 1],
+  ])('ends well when the reader of %s has ended, as `head` does', async (_what, command, code) => {
+    const { store, env } = await emptyStore()
+    const script = `{ "$NODE" "$CLI" ${command}; echo "ended $?" >&3; } 3>ended | true; cat ended`
+    const { PATH } = process.env
+    const { stdout } = spawnSync('bash', ['-c', script], {
+      cwd: dirname(store.slice('sqlite:'.length)),
+      env: { ...env, PATH, NODE: process.execPath, CLI },
+      encoding: 'utf8',
+    })
+    expect(stdout).toBe(`ended ${code}\n`)
+  })
+
+  it('writes an export that only its user can read, whatever the umask', async () => {
+    const { env } = await paid()
+    for (const umask of [0o000, 0o377]) {
+      const file = join(temporaryFolder(), 'b.json')
+      const before = process.umask(umask)
+      const { code } = await runCliHere(['export', 'b-paid', '--out', file], { env }).finally(() =>
+        process.umask(before),
+      )
+      expect({ code, mode: statSync(file).mode & 0o777 }).toEqual({ code: 0, mode: 0o600 })
+    }
+  })
+
+  it('records the person of --actor, else of the setting, and at most 500 characters of the reason', async () => {
+    const { env } = await paid()
+    for (const [args, actor] of [
+      [['--actor', 'bo'], 'bo'],
+      [[], 'ada'],
+    ] as const) {
+      await runCliHere(['erase', 'nobody', '--yes', 'nobody', '--reason', 'r'.repeat(600), ...args], { env })
+      const [entry] = jsonLines<JournalEntry>(
+        (await runCliHere(['journal', 'list', '--kind', 'action', '--json'], { env })).stdout,
+      )
+      expect(entry?.payload).toMatchObject({ actor, action: 'erase', reason: 'r'.repeat(500) })
+    }
+  })
+
+  async function paid() {
+    const store = await ENGINES.SQLite().freshAddress()
+    return { env: settingsFor(await lived(store), store) }
+  }
+})
+
+describe('K277 the command copy', () => {
+  it('that Ctrl+C interrupts ends with 130 and leaves nothing, and then succeeds', async () => {
+    const folder = temporaryFolder()
+    const { sql, store } = await openStoreWithSql(`sqlite:${folder}/from.db`)
+    await sql(`insert into journal (id, kind, name, topic, key, status, attempts, received_at, payload)
+      ${NUMBERS(30_000)} select 'id-' || n, 'event', 'application/installed', 'event:application/installed',
+        'lane ' || n, 'done', 0, 1, '{}' from numbers`)
+    await store.close()
+    const args = ['copy', `sqlite:${folder}/from.db`, `sqlite:${folder}/to.db`, '--json']
+    const running = startCli(args, { cwd: folder })
+    await until('the target is there', () => statSync(`${folder}/to.db`, { throwIfNoEntry: false }))
+    running.signal('SIGINT')
+    expect(await running.ended).toMatchObject({ code: 'SIGINT', stdout: '' })
+    expect((await pictureOf(`sqlite:${folder}/to.db`)).journal).toEqual([])
+    const again = await runCli(args, { cwd: folder })
+    expect(again).toMatchObject({ code: 0, stderr: '' })
+    expect(jsonLines(again.stdout)).toMatchObject([{ entries: { done: 30_000 } }])
+  })
+})
+
+describe('the output', () => {
+  const SECRETS = ['canary-one "two" ü/%', 'canary-one', 'canary-pw%2F1']
+
+  it('L1 hides a secret in every form, in results, notes, progress, warnings and errors, as text and as JSON', () => {
+    for (const isJson of [false, true]) {
+      const printed: string[] = []
+      const stream = () => Object.assign(new PassThrough(), { isTTY: true })
+      const streams = { stdout: stream(), stderr: stream() }
+      for (const each of Object.values(streams)) each.on('data', (chunk) => printed.push(String(chunk)))
+      const out = createOutput({ ...streams, env: { NO_COLOR: '1' }, isJson })
+      out.hide([...SECRETS, undefined])
+      for (const secret of SECRETS)
+        for (const text of [secret, encodeURIComponent(secret), JSON.stringify({ secret })]) {
+          out.result({ text }, () => text)
+          out.note(text)
+          out.progress(text)
+          out.warning(text)
+          out.error({ name: 'Stop', message: text, fix: text, code: 'usage', exitCode: 2 })
+        }
+      expect(printed.join('')).not.toMatch(/canary|two|pw/)
+      expect(printed.length).toBeGreaterThan(40)
+    }
+  })
+})
+
+/** A database with done, dead, retrying, pending and unhandled entries of several kinds and businesses. The app is closed. */
+async function lived(store: string) {
+  const { platform, marketplace, deliver } = await createScene({ store, handlers: { retryDelaysMs: [] } })
+  marketplace.onPurchaseChange(() => {
+    throw new Error('says-no')
+  })
+  marketplace.on('purchasable_subscription/update', () => {
+    throw new Error('says-no')
+  })
+  marketplace.on('purchasable_subscription/create', () => {})
+  for (const business of ['paid', 'late']) {
+    platform.purchase({
+      business_uid: `b-${business}`,
+      payment: business === 'paid' ? 'succeeded' : 'failed',
+      subscription_uid: `s-${business}`,
+    })
+    await deliver(notice(`b-${business}`, `s-${business}`))
+  }
+  await platform.settled()
+  await deliver({ odd: true })
+  await until('four are dead', async () => (await marketplace.journal.list({ status: 'dead' })).length >= 4)
+  await marketplace.settled()
+  await marketplace.close()
+  const { baseUrl, authUrl } = platform
+  const later = await createScene({ store, platform: { baseUrl, authUrl } })
+  later.marketplace.on('purchasable_subscription/update', () => {
+    throw new Error('says-no')
+  })
+  await later.deliver(notice('b-late', 's-late'))
+  await until('one is tried again', async () => {
+    const found = await later.marketplace.journal.list({ status: 'retrying' })
+    return found.length > 0 && (await later.marketplace.health()).counts?.requested === 0
+  })
+  await later.marketplace.close()
+  return platform
+}
+
+async function emptyStore() {
+  const store = await ENGINES.SQLite().freshAddress()
+  const env = settingsFor({ baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }, store)
+  await runCliHere(['migrate'], { env })
+  return { store, env }
+}
