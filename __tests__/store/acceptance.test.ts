@@ -115,20 +115,20 @@ describe('C26 the shared commit of deliveries', () => {
 
   it('C395 writes small calls before large ones of known names, and turns away what waits behind until its sender gives up', async () => {
     for (const [waitedMs, expected] of [
-      [0, [[1], [1, 1], [1, 1], [9]]],
+      [0, [[1], [1, 1], [2, 2], [9]]],
       [2_600, [[1], [1, 1]]],
     ] as const) {
       const hold = gate()
       let now = 0
       const { submit, accept, batches } = committer({
         before: () => hold.opened,
-        known: ['1'],
+        known: ['1', '2'],
         maxBatch: { rows: 2, bytes: MIB },
         clock: { monotonic: () => now },
       })
       const first = submit({ kib: 1 })
       await new Promise((resolve) => setImmediate(resolve))
-      const behind = [accept({ events: [eventOf(1), eventOf(1)], requests: [] }), submit({ kib: 9 })]
+      const behind = [accept({ events: [eventOf(2), eventOf(2)], requests: [] }), submit({ kib: 9 })]
       const small = [submit({ kib: 1 }), submit({ kib: 1 })]
       now = waitedMs
       hold.open()

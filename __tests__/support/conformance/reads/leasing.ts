@@ -69,7 +69,7 @@ export const LEASING: Checks = {
     const rest = { leaseMs: LONG, except: [], exceptUnread: [businessUid], urgencies: ALL_URGENCIES }
     has(await lab.until('the read of s1 is due', () => claimOne(lab, rest)), { id: 's1', urgency: event })
     same(await claimOne(lab, rest), undefined)
-    same((await lab.claimAll()).length, 1)
+    same((await lab.claimReads({ ...rest, exceptUnread: [], limit: 5 })).length, 1)
   },
 
   async 'claimReads: very many due subscriptions of an excepted business do not hide the later ones'(lab) {
