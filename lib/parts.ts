@@ -178,7 +178,11 @@ export function createParts<Custom extends EventDefinitions>(
       counts: () => store.counts(freshness.maxStaleMs),
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
       cleanUp: () => store.cleanUp(),
-      turnedAway: () => store.turnedAway(),
+      async turnedAway() {
+        const stored = await store.turnedAway()
+        const refused = (stored?.refused ?? 0) + intake.turnedAway()
+        return stored || refused > 0 ? { counted: [], ...stored, refused } : null
+      },
       async problem() {
         const problem = await store.problem(internals.acceptTimeoutMs)
         replies.storeProblem(problem)

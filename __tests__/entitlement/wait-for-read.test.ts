@@ -106,6 +106,33 @@ describe('the wait of a question for a read', () => {
     })
   })
 
+  it.each([
+    ['purchased', 0],
+    ['suspended', 500],
+  ])(
+    'A227 is short for a further subscription of a business that was shown before as %s: %i ms',
+    async (state, waitMs) => {
+      const { clock, ask, have } = asked({ requestedMsAgo: 0 })
+      const now = clock.now()
+      const further = {
+        record: null,
+        subscriptionUid: 'made up',
+        pending: true,
+        requestedAt: now,
+        owedSince: now,
+      }
+      have([
+        subscriptionOf({ ...inState(state), readAt: now, pending: false }),
+        subscriptionOf({ ...further, failure: null }),
+      ])
+      const question = ask()
+      await clock.rest()
+      expect(question.answer).toBe(waitMs === 0 ? true : undefined)
+      await clock.advance(waitMs)
+      expect(question.answer).toBe(state === 'purchased')
+    },
+  )
+
   it('ends when the marketplace closes, after a last look at its store', async () => {
     const { clock, ask, close, fail, subscribed } = asked({ requestedMsAgo: 0 })
     const question = ask()

@@ -12,7 +12,7 @@ describe('C26 the shared commit of deliveries', () => {
   it('contains no more bytes than its bound, except for a single item that is larger', async () => {
     const { submit, batches } = committer()
     await Promise.all([300, 300, 300, 2_000, 10].map((kib) => submit({ kib })))
-    expect(batches).toEqual([[300, 300, 300], [2_000], [10]])
+    expect(batches).toEqual([[10, 300, 300, 300], [2_000]])
   })
 
   it('contains no more rows than its bound', async () => {
@@ -27,7 +27,7 @@ describe('C26 the shared commit of deliveries', () => {
     const first = submit({ kib: 1 })
     await new Promise((resolve) => setImmediate(resolve))
     const waiting = Array.from({ length: 64 }, () => submit({ kib: 1_024 }))
-    await expect(submit({ kib: 17 })).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(submit({ kib: 17 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
     hold.open()
     await Promise.all([first, ...waiting])
     await submit({ kib: 1 })
@@ -66,7 +66,7 @@ describe('C26 the shared commit of deliveries', () => {
     })
     for (let round = 0; round < 3; round++) {
       const taken = [submit({ kib: 1 }), submit({ kib: 1 }), submit({ kib: 1 })]
-      await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'store_unavailable' })
+      await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
       await Promise.all(taken)
     }
     expect(batches).toHaveLength(9)
@@ -85,7 +85,7 @@ describe('C26 the shared commit of deliveries', () => {
     await new Promise((resolve) => setImmediate(resolve))
     const made = [3, 4, 5, 6].map((kib) => submit({ kib }).catch(() => 'refused'))
     const array = accept({ events: [eventOf(7), eventOf(8)], requests: [] })
-    await expect(array).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(array).rejects.toMatchObject({ code: 'delivery_turned_away' })
     known.push('9')
     const customer = submit({ kib: 9 })
     hold.open()
@@ -96,11 +96,8 @@ describe('C26 the shared commit of deliveries', () => {
     ])
   })
 
-  it('writes calls of few rows before those of many, and all in their order while the store cannot tell who is known', async () => {
-    for (const [known, expected] of [
-      [[], [[1], [4], [2, 3]]],
-      [null, [[1], [2, 3], [4]]],
-    ] as const) {
+  it('writes small calls before larger ones, also while the store cannot tell who is known', async () => {
+    for (const known of [[], null]) {
       const hold = gate()
       const { submit, accept, batches } = committer({
         before: () => hold.opened,
@@ -112,6 +109,33 @@ describe('C26 the shared commit of deliveries', () => {
       const rest = [accept({ events: [eventOf(2), eventOf(3)], requests: [] }), submit({ kib: 4 })]
       hold.open()
       await Promise.all([first, ...rest])
+      expect(batches).toEqual([[1], [4], [2, 3]])
+    }
+  })
+
+  it('C395 writes small calls before large ones of known names, and turns away what waits behind until its sender gives up', async () => {
+    for (const [waitedMs, expected] of [
+      [0, [[1], [1, 1], [2, 2], [9]]],
+      [2_600, [[1], [1, 1]]],
+    ] as const) {
+      const hold = gate()
+      let now = 0
+      const { submit, accept, batches } = committer({
+        before: () => hold.opened,
+        known: ['1', '2'],
+        maxBatch: { rows: 2, bytes: MIB },
+        clock: { monotonic: () => now },
+      })
+      const first = submit({ kib: 1 })
+      await new Promise((resolve) => setImmediate(resolve))
+      const behind = [accept({ events: [eventOf(2), eventOf(2)], requests: [] }), submit({ kib: 9 })]
+      const small = [submit({ kib: 1 }), submit({ kib: 1 })]
+      now = waitedMs
+      hold.open()
+      await Promise.all([first, ...small])
+      for (const call of behind)
+        if (waitedMs === 0) await call
+        else await expect(call).rejects.toMatchObject({ code: 'delivery_turned_away' })
       expect(batches).toEqual(expected)
     }
   })
@@ -127,8 +151,10 @@ function committer({
   before,
   isDataError = true,
   known = [],
+  clock = systemClock,
   ...bounds
 }: {
+  clock?: Pick<typeof systemClock, 'monotonic'>
   /** The subscriptions that were read before; null: the store cannot tell. */
   known?: readonly string[] | null
   before?(batch: number[]): Promise<void>
@@ -163,7 +189,7 @@ function committer({
       },
     },
     journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
-    clock: systemClock,
+    clock,
     health: { watch: (write) => write() },
     announce() {},
     ...bounds,

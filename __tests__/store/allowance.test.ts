@@ -67,6 +67,32 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect((await store.counts()).pending).toBe(5)
   })
 
+  it('A60 A228 gets no room beside a known name, and the sender of both gets 503', async () => {
+    const { store, jump, uids } = await opened({ event: { rows: 3, bytes: 1_000_000 } })
+    await store.accept([eventOf('known')])
+    const claim = await claimed(store)
+    await store.finishRead(claim, shows(claim, 'purchased'))
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    jump(HOUR)
+    await fill(store, 3)
+    jump(HOUR)
+    const mixed = [eventOf('known', { id: 'of known' }), ...[1, 2, 3].map((i) => eventOf(`made up ${i}`))]
+    await expect(store.accept(mixed)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    expect((await store.listEntries({ limit: 100 })).map(({ id }) => id)).toContain('of known')
+    expect(await uids()).toEqual(['known', 'waiting 0', 'waiting 1', 'waiting 2'])
+  })
+
+  it('A61 A229 gets no room from an event that was set aside until a process has its handler again', async () => {
+    const { store, sql, jump } = await opened({ event: { rows: 2, bytes: 1_000_000 } })
+    await fill(store, 2)
+    await sql('update journal set settled_at = 1')
+    jump(HOUR)
+    await expect(fill(store, 1)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await sql('update journal set settled_at = null')
+    jump(HOUR)
+    await fill(store, 1)
+  })
+
   it('A60 A61 is never more than its allowance, however many arrive at once', async () => {
     const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
     for (let flood = 0; flood < 3; flood++) {

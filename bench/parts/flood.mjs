@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { ENGINES } from '../harness/databases.mjs'
 import { inRounds } from '../harness/statistics.mjs'
-import { install, notice, SECRET } from '../servers/deliveries.mjs'
+import { businessOf, install, notice, SECRET } from '../servers/deliveries.mjs'
 
 const KNOWN = 20
 /** A cycle over all known customers takes 6 s, because a subscription is read once in 5 s at most. */
@@ -10,7 +10,11 @@ const PER_SECOND = 5_000
 
 /** What a sender with the delivery secret makes up, and how many of a thousand deliveries are of each kind. */
 const MADE_UP = [
-  { share: 400, envelopes: made(notice('create')) },
+  { share: 300, envelopes: made(notice('create')) },
+  ...Array.from({ length: KNOWN }, (_, i) => ({
+    share: 100 / KNOWN,
+    envelopes: made(notice('create'), undefined, businessOf(i + 1)),
+  })),
   { share: 300, envelopes: install('installed', madeUp()) },
   { share: 280, envelopes: { entity_name: 'order', event_type: 'placed', data: { order_id: madeUp() } } },
   { share: 10, envelopes: Array.from({ length: 1_000 }, () => 1) },
@@ -63,7 +67,7 @@ function report(rows, rounds) {
   ]
   return {
     title: 'A flood of made-up deliveries',
-    about: `${KNOWN} customers who were read before change one after the other, one each ${EVERY_MS} ms; a visitor asks for the page of the customer until it shows the change and both handlers were called. Meanwhile somebody with the delivery secret sends ${PER_SECOND.toLocaleString('en')} deliveries a second, whether or not the replies come: notices of subscriptions, installs of businesses and unrecognised bodies, one of a hundred an array of 1,000 numbers and one an array of 100 notices. Default options in Express 5; ${rounds} rounds, each with an empty store. *Taken* and *refused* are the replies 200 and 503 to the flood.`,
+    about: `${KNOWN} customers who were read before change one after the other, one each ${EVERY_MS} ms; a visitor asks for the page of the customer until it shows the change and both handlers were called. Meanwhile somebody with the delivery secret sends ${PER_SECOND.toLocaleString('en')} deliveries a second, whether or not the replies come: notices of subscriptions, a quarter of them of the known customers' businesses, installs of businesses and unrecognised bodies, one of a hundred an array of 1,000 numbers and one an array of 100 notices. Default options in Express 5; ${rounds} rounds, each with an empty store. *Taken* and *refused* are the replies 200 and 503 to the flood.`,
     columns: [
       ...times('delivered', 'delivery to its reply'),
       ...times('decided', 'to the new answer'),
@@ -153,8 +157,7 @@ function madeUp(end = '') {
 }
 
 /** The envelope with made-up names. Those of an array differ by `i`, and the platform knows their businesses. */
-function made({ data, ...envelope }, i) {
-  const business_id = madeUp(i === undefined ? '' : `-${i}-token`)
+function made({ data, ...envelope }, i, business_id = madeUp(i === undefined ? '' : `-${i}-token`)) {
   const subscription = data.subscription_uid && { subscription_uid: madeUp(`-${i ?? ''}`) }
   return { ...envelope, data: { ...data, business_id, ...subscription } }
 }

@@ -3,9 +3,11 @@ import { text } from 'node:stream/consumers'
 import { businessOf, notice, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { serve, settings } from './serve.mjs'
 
+const MADE_UP = 'made-up'
+
 /**
  * The platform: any business gets a token, which is its own name, and every subscription that it reads belongs to it
- * and is purchased. Of names with `made-up` it knows nothing: a business has a token only with `-token`, and it has no subscriptions.
+ * and is purchased. Of names with `made-up` it knows nothing: a business has a token only with `-token`, and it has no subscriptions; nor does it know a subscription of such a name.
  * The platform answers at once, or after `settings.pauseMs`.
  */
 const { pauseMs = 0 } = settings
@@ -26,9 +28,10 @@ function listener(req, res) {
   const business = isToken
     ? url.searchParams.get('business_uid')
     : req.headers.authorization.slice('Bearer '.length)
-  const isMadeUp = business.startsWith('made-up')
+  const uid = url.searchParams.get('filter[uid]') ?? ''
+  const isMadeUp = business.startsWith(MADE_UP)
   if (isToken && isMadeUp && !business.endsWith('-token')) res.statusCode = 403
-  const records = isMadeUp ? [] : [record(url.searchParams.get('filter[uid]'), business)]
+  const records = isMadeUp || uid.startsWith(MADE_UP) ? [] : [record(uid, business)]
   const reply = JSON.stringify(isToken ? { access_token: business } : { data: { subscriptions: records } })
   const send = () => res.setHeader('Content-Type', 'application/json').end(reply)
   if (pauseMs === 0) send()

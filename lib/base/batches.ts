@@ -23,8 +23,8 @@ export function createBatches<Item, Result>(options: {
    * them; undefined: all, as they are. The others reject with `refused`. Must not reject.
    */
   arrange?(waiting: () => readonly Item[]): Promise<readonly Item[]> | undefined
-  /** The error of the items that `arrange` leaves out. */
-  refused?(): unknown
+  /** The error of an item that `arrange` leaves out. */
+  refused?(item: Item): unknown
   /** Writes the items in one transaction. Resolves with the results in the same order. */
   write(items: readonly Item[]): Promise<readonly Result[]>
   /** Whether the data of a single item may have caused this error. */
@@ -56,7 +56,7 @@ export function createBatches<Item, Result>(options: {
     }
     // Those that came meanwhile follow.
     waiting = [...kept, ...waiting]
-    for (const { reject } of before.values()) reject(refused?.())
+    for (const { item, reject } of before.values()) reject(refused?.(item))
   }
 
   function takeBatch(): Waiter<Item, Result>[] {

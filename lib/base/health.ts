@@ -212,7 +212,7 @@ export const PROBLEMS = {
   deliveries_turned_away: {
     status: 'degraded',
     means:
-      'The database contains so many deliveries that name nothing known, and may be made up, that further ones are refused, or only counted if they are not recognised. Deliveries for known businesses are accepted.',
+      'More deliveries arrived that may be made up than the database keeps, or long ones than the process can read, so further ones are refused, or only counted if they are not recognised. Short deliveries for known businesses are accepted.',
     next: 'Look at the newest entries of the journal. If your platform did not send them, somebody has a delivery secret: replace it, as docs/security.md describes. If it did, import the purchases that are missing.',
     quotes: true,
   },

@@ -17,7 +17,7 @@ interface Load {
  * repeats a load that a commit outdated before anyone sees its result.
  *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
- * see docs/decisions/pages-wait-once.md.
+ * see docs/decisions/pages-wait-once.md. Nobody waits long for further subscriptions of a business that was shown before.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
@@ -70,7 +70,8 @@ export function createDecisionLoads(options: {
           const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
           if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
           const spentMs = Math.max(waitedMs, spent.get(businessUid) ?? 0)
-          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), waitMs - spentMs)
+          const longestMs = areOnlyFurther(owed, subscriptions) ? Math.min(waitMs, FURTHER_WAIT_MS) : waitMs
+          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), longestMs - spentMs)
           if (patienceMs <= 0) {
             if (!superseded) cache.set(businessUid, decision, !outdated)
             return decision
@@ -130,7 +131,21 @@ function owedSince({ owedSince, requestedAt }: Subscription): number | null {
   return owedSince ?? requestedAt
 }
 
-/** A read under way may change any answer. A verification, which may show a new subscription, changes only a no. */
+/**
+ * How long callers wait for further subscriptions of a business that the platform has shown: somebody with the delivery
+ * secret may make up any number of them.
+ */
+const FURTHER_WAIT_MS = SECOND / 2
+
+function areOnlyFurther(owed: readonly Subscription[], all: readonly Subscription[]): boolean {
+  return owed.every(({ record }) => record === null) && all.some(({ record }) => record !== null)
+}
+
+/**
+ * A read under way may change any answer. One of a subscription that was never read, and its verification, change only a
+ * no.
+ */
 function mayChange({ record, pending, verifying, failure }: Subscription, entitled: boolean): boolean {
-  return (pending && failure === null) || (verifying && record === null && !entitled)
+  if (record === null) return !entitled && ((pending && failure === null) || verifying)
+  return pending && failure === null
 }

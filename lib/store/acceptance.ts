@@ -32,9 +32,9 @@ interface Accepted {
  * for long.
  *
  * What waits is bounded too. When more waits than fits into one batch, the order is that of every queue here: first what
- * the app asked for and what names a subscription that was read before, then the rest, the calls with the fewest rows
- * first. So somebody who makes up deliveries delays only what nobody can tell from them, and those are the ones that are
- * refused when too much waits.
+ * the app asked for and what names a subscription that was read before, then the rest, and of both the small calls first.
+ * So somebody who makes up deliveries, or large ones of known names, delays only what nobody can tell from them, and those
+ * are the ones that are refused when too much waits, or when they have waited until their senders give up.
  */
 export function createAcceptance(options: {
   engine: Pick<Engine, 'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked'>
@@ -72,7 +72,7 @@ export function createAcceptance(options: {
       }
     },
     arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
-    refused: tooMuch,
+    refused: (call) => (isFirst(call) ? tooMuch() : turnAway('too many deliveries wait for the store')),
     async write(batch) {
       await health.watch(() => commit(batch))
       return []
@@ -80,25 +80,28 @@ export function createAcceptance(options: {
     split: (error) => engine.isDataError(error),
   })
 
-  /** Whether calls name something that was read before. Those for which there is no room share a query. */
-  const lookUps = createBatches<readonly NewEvent[], boolean>({
+  /** The events of calls that name something that was read before. Calls for which there is no room share a query. */
+  const lookUps = createBatches<readonly NewEvent[], NewEvent[]>({
     take: () => () => true,
     async write(calls) {
       const isRead = await engine.read((db) => subscriptions.readAmong(db, calls.flat()))
-      return calls.map((events) => events.some(isRead))
+      return calls.map((events) => events.filter(isRead))
     },
     split: () => false,
   })
 
-  /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room. */
+  /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room or have waited too long. */
   async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
     await findUnread(calls.filter(({ isUnread }) => isUnread === undefined))
     const sorted = [...calls].sort(
-      (a, b) => Number(a.isUnread) - Number(b.isUnread) || (a.isUnread ? a.size.rows - b.size.rows : 0),
+      (a, b) => Number(a.isUnread) - Number(b.isUnread) || weightOf(a.size) - weightOf(b.size),
     )
+    const now = clock.monotonic()
     const kept: Size = { rows: 0, bytes: 0 }
-    return sorted.filter(({ size }) => {
-      const isKept = kept.rows === 0 || fits(kept, size, maxWaiting)
+    return sorted.filter((call) => {
+      const { size, since } = call
+      const isLate = now - since >= MAX_WAIT_MS && !isFirst(call)
+      const isKept = !isLate && (kept.rows === 0 || fits(kept, size, maxWaiting))
       if (isKept) add(kept, size)
       else subtract(waiting, size)
       return isKept
@@ -131,25 +134,27 @@ export function createAcceptance(options: {
     if (events.length > 0) announce({ kind: 'journal' })
   }
 
+  /**
+   * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
+   * store keeps enough of them.
+   */
+  async function accept(given: Accepted): Promise<readonly string[]> {
+    const wanted = sizesOf(given.events)
+    const taken = allowance.take(wanted)
+    const { call, unstored, written } = taken
+      ? { call: given, unstored: [], written: taken }
+      : await withinAllowance(given, wanted)
+    try {
+      const isOnlyCounted = unstored.length > 0 && call.events.length === 0
+      if (!isOnlyCounted) await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
+    } finally {
+      written()
+    }
+    return unstored
+  }
+
   return {
-    /**
-     * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
-     * store keeps enough of them.
-     */
-    async accept(given: Accepted): Promise<readonly string[]> {
-      const wanted = sizesOf(given.events)
-      const taken = allowance.take(wanted)
-      const { call, unstored, written } = taken
-        ? { call: given, unstored: [], written: taken }
-        : await withinAllowance(given, wanted)
-      try {
-        const isOnlyCounted = unstored.length > 0 && call.events.length === 0
-        if (!isOnlyCounted) await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
-      } finally {
-        written()
-      }
-      return unstored
-    },
+    accept,
 
     /** What was not stored within the last hour, for health; null: nothing. */
     turnedAway: turnedAway.lately,
@@ -159,12 +164,19 @@ export function createAcceptance(options: {
     const size = sizeOf(sizes)
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
-    if (waiting.rows > 0 && !fits(waiting, size, most)) throw tooMuch()
+    if (waiting.rows > 0 && !fits(waiting, size, most))
+      throw isSmall(size) ? tooMuch() : turnAway('too many deliveries wait for the store')
     add(waiting, size)
-    await batches.add({ ...call, size, isUnread: undefined })
+    await batches.add({ ...call, size, isUnread: undefined, since: clock.monotonic() })
   }
 
-  /** The part of a call for which there is room. Throws if its events name nothing that was read before, and have none. */
+  /** The error of a call that others precede. Anybody with the delivery secret can cause it, so the store is not broken. */
+  function turnAway(why: string) {
+    turnedAway.refused()
+    return new MarketplaceError('delivery_turned_away', `Cannot store the delivery: ${why}`)
+  }
+
+  /** The part of a call for which there is room. Throws if some of its events name nothing that was read before, and have none. */
   async function withinAllowance(
     call: Accepted,
     wanted: Wanted,
@@ -172,12 +184,11 @@ export function createAcceptance(options: {
     const taken = await allowance.takeAfterAll(wanted)
     if (taken) return { call, unstored: [], written: taken }
     if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
-      if (!(await lookUps.add(call.events))) {
-        turnedAway.refused()
-        throw new MarketplaceError(
-          'delivery_turned_away',
-          'Cannot store the delivery: it names nothing that was read before, and the store keeps as much of that as it may',
-        )
+      const read = await lookUps.add(call.events)
+      if (call.events.some((event) => event.kind === 'event' && !read.includes(event))) {
+        // One known name lets no others in. The sender gets 503 for all, and what is known is stored all the same.
+        if (read.length > 0) await accept(partOf(call, read))
+        throw turnAway('it names nothing that was read before, and the store keeps as much of that as it may')
       }
     }
     if (allowance.hasRoom({ ...wanted, event: NOTHING }))
@@ -200,10 +211,18 @@ function tooMuch() {
   )
 }
 
+/** Some events of a call, with their requests. */
+function partOf({ requests }: Accepted, events: readonly NewEvent[]): Accepted {
+  const theirs = new Set<unknown>(events.map(({ refresh }) => refresh))
+  return { events, requests: requests.filter(({ request }) => theirs.has(request)) }
+}
+
 interface Waiting extends Accepted {
   size: Size
   /** Whether it names nothing that was read before; undefined: not looked up. */
   isUnread: boolean | undefined
+  /** When it came. */
+  since: number
 }
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
@@ -214,6 +233,8 @@ const NOTHING: Size = { rows: 0, bytes: 0 }
 const LOOKED_AT = 16
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
+/** A call behind others is refused after this time: then its sender has half a second for the reply. */
+const MAX_WAIT_MS = 2_500
 
 function sizeOf({ event, unrecognised }: Wanted): Size {
   const size = { ...event }
@@ -223,6 +244,16 @@ function sizeOf({ event, unrecognised }: Wanted): Size {
 
 function isSmall({ rows, bytes }: Size): boolean {
   return rows === 1 && bytes <= SMALL_BYTES
+}
+
+/** Whether a call is of those that no other kind precedes. */
+function isFirst({ isUnread, size }: Waiting): boolean {
+  return isUnread !== true && isSmall(size)
+}
+
+/** The share of a batch that a call takes. Small ones count as equal, so that they stay in the order of their arrival. */
+function weightOf(size: Size): number {
+  return isSmall(size) ? 0 : Math.max(size.rows / BATCH.rows, size.bytes / BATCH.bytes)
 }
 
 function double({ rows, bytes }: Size): Size {

@@ -119,15 +119,20 @@ export function createAllowance(options: {
     await measuring
   }
 
-  /** Deletes finished entries of events: first those that were handled, of each status the oldest. */
+  /**
+   * Deletes finished entries of events: first those that were handled, of each status the oldest. One that was set aside waits
+   * for its handler, so it is not among them; only a bounded part of the index is searched beside them.
+   */
   async function deleteEntries() {
     // A range of the index for each status: for both together SQLite would sort all finished entries.
     for (const status of ['done', 'unhandled']) {
       const rows = await engine.write((trx) =>
         sql<{ bytes: number }>`
           delete from journal where id in (
-            select id from journal where unread = 1 and kind = 'event' and status = ${sql.lit(status)}
-            order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
+            select id from (
+              select id, status, settled_at from journal where unread = 1 and kind = 'event' and status = ${sql.lit(status)}
+              order by seq limit ${sql.lit(WINDOW)} ${engine.skipLocked}
+            ) as oldest where status = 'done' or settled_at is null limit ${sql.lit(BATCH)}
           ) returning octet_length(payload) as bytes`.execute(trx),
       )
       for (const { bytes } of rows) add(used.event, { rows: -1, bytes: -bytes })

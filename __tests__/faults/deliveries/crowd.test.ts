@@ -195,7 +195,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     expect(refusedBusinesses(await store.counts())).toMatchObject([{ code: 'tokens_refused' }])
   })
 
-  it('E27 a question about a business, and a request, concern at most a thousand rows, first those that were read', async () => {
+  it('E27 a question about a business, and a request, concern what was read and few of the others', async () => {
     const lab = await openStoreWithSql(await engine.freshAddress())
     const { store, sql } = lab
     await store.accept([eventOf('s1')])
@@ -206,7 +206,7 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     await sql(subscriptions('made up', `${Date.now() + HOUR}`))
     await sql(`update subscriptions set business_uid = 'b1'`)
     const known = await store.subscriptionsOf('b1')
-    expect(known).toHaveLength(1_000)
+    expect(known).toHaveLength(21)
     expect(known.filter(({ state }) => state === 'purchased').map((each) => each.subscriptionUid)).toEqual([
       's1',
     ])
@@ -221,6 +221,8 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
     expect(requested.map(({ uid }) => uid).sort()).toEqual(
       known.map(({ subscriptionUid }) => subscriptionUid).sort(),
     )
+    await sql(`update subscriptions set unread = 0`)
+    expect(await store.subscriptionsOf('b1')).toHaveLength(1_000)
   })
 
   /** Makes the statistics of a time when many subscriptions were read, and no read was due or requested. */

@@ -6,6 +6,7 @@ import { sampleDelivery } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
+import { internals } from '../../support/internals.js'
 import { createScene, OUR_ITEM } from '../../support/scene.js'
 import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
@@ -49,6 +50,30 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     // Without precedence all 600 begin before it.
     expect((before[0] as number) - begun).toBeLessThan(150)
     expect(known - begun).toBeLessThan(150)
+  })
+
+  it('A227 cannot delay the pages and changes of a customer by further subscriptions of its business that are slow to read', async () => {
+    const { marketplace, platform, deliver } = await createScene({
+      store: await engine.freshAddress(),
+      freshness: { waitMs: 20_000 },
+      ...internals({ callTimeoutMs: 20_000 }),
+    })
+    await marketplace.start()
+    const { uid } = platform.purchase({ business_uid: B1, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the purchase was read', async () => (await marketplace.isEntitled(B1)) || undefined)
+    await marketplace.settled()
+    const made = Array.from({ length: 4 }, (_, i) => `made up ${i}`)
+    const slow = made.map((subscription_uid) =>
+      platform.faults.add({ on: 'read', kind: 'slow', ms: 15_000, subscription_uid }),
+    )
+    for (const each of made) await deliver(noticeOf(each, B1))
+    await until('one of them is being read', () => slow.some(({ strikes }) => strikes > 0))
+    const begun = Date.now()
+    expect(await marketplace.isEntitled(B1)).toBe(true)
+    platform.cancel(uid)
+    await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)), 5_000)
+    expect(await marketplace.isEntitled(B1)).toBe(false)
+    expect(Date.now() - begun).toBeLessThan(5_000)
   })
 
   it('A65 writes one row for all that a delivery contains beside known events', async () => {

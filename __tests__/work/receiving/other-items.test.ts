@@ -107,6 +107,17 @@ describe('known subscriptions for other items', () => {
     expect(messagesOf(any)).toEqual([])
   })
 
+  it('A230 J34 are not those of stored subscriptions that were never read: anybody can have made them up', async () => {
+    const { intake } = setUp(['mine'])
+    const stored = (record: object | null) => ({
+      listSubscriptions: async () => [{ record, purchasableUid: 'theirs' }],
+    })
+    await intake.otherItems.lookAt(stored(null) as never)
+    expect(messagesOf(intake)).toEqual([])
+    await intake.otherItems.lookAt(stored({}) as never)
+    expect(messagesOf(intake)).toHaveLength(1)
+  })
+
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
     const platform = await startPlatform()
     const marketplace = openMarketplace(platform, { app: { purchasableUid: 'misspelt' } })

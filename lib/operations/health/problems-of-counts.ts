@@ -108,7 +108,7 @@ export function refusedBusinesses(counts: SubscriptionCounts, refusal?: Refusal)
 /** As many do not leave at the same time. */
 const MANY = 3
 
-/** A problem when deliveries were not stored, because the store keeps enough of what anybody can make up. */
+/** A problem when deliveries were not stored, because more came of what anybody can make up than is kept or read. */
 export function problemOfTurnedAway(turnedAway: TurnedAway | null): HealthProblem[] {
   if (!turnedAway) return []
   const { refused, counted } = turnedAway

@@ -66,6 +66,11 @@ export interface ClaimReads {
   limit: number
   /** Businesses that this process is reading. */
   except: readonly string[]
+  /**
+   * Businesses of which this process is only reading what was never read. Nothing else that was never read is leased of them:
+   * anybody can have made it up, so it delays no read of what was read before.
+   */
+  exceptUnread?: readonly string[]
   /** The classes to lease from, the preferred one first. */
   urgencies: readonly Urgency[]
   /**

@@ -14,7 +14,7 @@ const MAX_ROUNDS = 200
 
 /**
  * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
- * busy. When rows of busy businesses fill that number, the claim puts them off, each once, so that the rows behind them
+ * busy; while only what was never read is being read of it, just for the rest of that. When rows of busy businesses fill that number, the claim puts them off, each once, so that the rows behind them
  * come first.
  *
  * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
@@ -33,12 +33,12 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     trx: Connection,
     options: ClaimReads,
   ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
-    const { limit, except, urgencies } = options
-    const size = WINDOW + limit + except.length
+    const { limit, except, exceptUnread = [], urgencies } = options
+    const size = WINDOW + limit + except.length + exceptUnread.length
     const look = lookBack.look()
     const rows = await dueRowsOf(engine, trx, urgencies, size, look).finally(look.end)
     if (rows.length === 0) return { claims: [], isPutOff: false }
-    const busy = new Set(except)
+    const busy = createBusy(except, exceptUnread)
     const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
     const picked = pickRows(stacks, busy, options)
     const claims = await subscriptions.lease(
@@ -51,7 +51,11 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       for (const stack of stacks) {
         // Fewer rows than `size` are all that are due.
         const seen = rows.filter((row) => row.urgency === stack.urgency && row.is_newest === 0).length
-        if (stack.rows.length === 0 && seen === size && (await putOff(trx, stack.urgency, busy, look)))
+        if (
+          stack.rows.length === 0 &&
+          seen === size &&
+          (await putOff(trx, stack.urgency, busy.of(stack.urgency), look))
+        )
           isPutOff = true
       }
     }
@@ -74,7 +78,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
     { read, write }: Pick<Engine, 'read' | 'write'>,
     options: ClaimReads,
   ): Promise<ReadClaim[]> {
-    const { limit, except, urgencies, choose = ([first]) => first } = options
+    const { limit, except, exceptUnread = [], urgencies, choose = ([first]) => first } = options
     // Deliveries cause many claims that find nothing: a read first, so that those write nothing. After a claim that
     // leased a row, more are most likely due. On PostgreSQL a transaction that only reads takes as long.
     if (engine.isLocal && !wasDue && !(await read((db) => isDue(engine, db, urgencies)))) return []
@@ -85,7 +89,8 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
       const left = {
         ...options,
         limit: limit - claims.length,
-        except: [...except, ...claims.map((claim) => claim.subscription.businessUid)],
+        except: [...except, ...businessesOf(claims.filter((claim) => !isUnread(claim)))],
+        exceptUnread: [...exceptUnread, ...businessesOf(claims.filter(isUnread))],
         choose: (due: readonly Urgency[], taken: readonly Urgency[]) => choose(due, [...before, ...taken]),
       }
       try {
@@ -116,17 +121,34 @@ interface Stack {
   rows: DueRow[]
 }
 
-/** Takes up to `limit` rows from the stacks, no two of one business. `busy` gets the businesses of these rows. */
+const isUnread = ({ urgency }: { urgency: Urgency }) => urgency === URGENCY.eventOfUnread
+const businessesOf = (claims: readonly ReadClaim[]) =>
+  claims.map(({ subscription }) => subscription.businessUid)
+
+/** The busy businesses of each class. */
+function createBusy(except: readonly string[], exceptUnread: readonly string[]) {
+  const all = new Set([...except, ...exceptUnread])
+  const known = new Set(except)
+  return {
+    of: (urgency: Urgency): ReadonlySet<string> => (isUnread({ urgency }) ? all : known),
+    add({ business, urgency }: DueRow) {
+      all.add(business)
+      if (!isUnread({ urgency })) known.add(business)
+    },
+  }
+}
+
+/** Takes up to `limit` rows from the stacks, none of a business that is busy. `busy` gets the businesses of these rows. */
 function pickRows(
   stacks: readonly Stack[],
-  busy: Set<string>,
+  busy: ReturnType<typeof createBusy>,
   { limit, choose = ([first]) => first }: Pick<ClaimReads, 'limit' | 'choose'>,
 ): DueRow[] {
   const picked: DueRow[] = []
   const taken: Urgency[] = []
   while (picked.length < limit) {
-    for (const { rows } of stacks)
-      while (rows.length > 0 && busy.has((rows.at(-1) as DueRow).business)) rows.pop()
+    for (const { urgency, rows } of stacks)
+      while (rows.length > 0 && busy.of(urgency).has((rows.at(-1) as DueRow).business)) rows.pop()
     const due = stacks.filter(({ rows }) => rows.length > 0)
     const urgency = choose(
       due.map((stack) => stack.urgency),
@@ -134,7 +156,7 @@ function pickRows(
     )
     const row = due.find((stack) => stack.urgency === urgency)?.rows.pop()
     if (!row) break
-    busy.add(row.business)
+    busy.add(row)
     picked.push(row)
     taken.push(row.urgency)
   }

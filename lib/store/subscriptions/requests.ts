@@ -12,7 +12,7 @@ import {
   type Requested,
   STORED_COLUMNS,
 } from './merge-requests.js'
-import { IS_FREE, MAX_OF_BUSINESS } from './subscriptions.js'
+import { IS_FREE, someOfBusiness } from './subscriptions.js'
 
 export type RefreshRequests = ReturnType<typeof createRefreshRequests>
 
@@ -182,16 +182,13 @@ function businesses(engine: Engine, { each, of }: Given<keyof typeof BUSINESS_CO
       select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
         ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at,
         ${of('arrived')} as arrived, ${of('wall')} as wall
-      from (${uidsOfBusiness(of('business'))} ${engine.skipLocked}) as mine`)}
+      from (${uidsOfBusiness(of('business'), engine)}) as mine`)}
     ) as given
     where subscriptions.subscription_uid = given.uid`
 }
 
-/** The first `MAX_OF_BUSINESS`: those that were read, the newest first, and then the newest of the others. */
-function uidsOfBusiness(business: Sql) {
-  return sql`
-    select subscription_uid from subscriptions where business_uid = ${business} and generation > 0
-    order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`
+function uidsOfBusiness(business: Sql, locking?: Pick<Engine, 'skipLocked'>) {
+  return someOfBusiness(sql`subscription_uid`, sql`business_uid = ${business} and generation > 0`, locking)
 }
 
 // The values that a refresh request gives to the columns of a row of `subscriptions`, as SQL.

@@ -39,7 +39,24 @@ export const EARLIEST_OF_CLASSES = sql.join(
 )
 
 /** The most subscriptions of one business that a decision takes into account, and that a request reads. */
-export const MAX_OF_BUSINESS = 1_000
+const MAX_OF_BUSINESS = 1_000
+/** Those of them that were never read, of which anybody with the delivery secret can make up any number. */
+const MAX_UNREAD_OF_BUSINESS = 20
+
+/** The subscriptions of a business that count, the newest of those that were read and of the others. `of`: their condition. */
+export function someOfBusiness(
+  columns: Sql,
+  of: Sql,
+  { skipLocked = sql`` }: { skipLocked?: Sql } = {},
+): Sql {
+  const parts = [MAX_OF_BUSINESS, MAX_UNREAD_OF_BUSINESS].map(
+    (limit, unread) => sql`select * from (
+      select ${columns} from subscriptions where ${of} and unread = ${sql.lit(unread)}
+      order by created_at desc limit ${sql.lit(limit)} ${skipLocked}
+    ) as ${sql.ref(`mine_${unread}`)}`,
+  )
+  return sql.join(parts, ' union all ')
+}
 
 /**
  * The table `subscriptions`: the rows, and their leases. docs/states.md has their states; `requests.ts` has the
@@ -48,12 +65,11 @@ export const MAX_OF_BUSINESS = 1_000
 export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
   const { asSubscription, asStored, asClaim } = createSubscriptionRows(offsetOf)
 
-  /** Rows that were read come first, so that forged ones neither slow down a lookup nor displace them. */
+  /** Forged rows neither slow down a lookup nor displace those that were read. */
   const rowsOf = prepare(engine, { business: 'text' }, ({ each, of }) =>
-    each(sql`
-      select subscriptions.*, ${of('now')} as store_now from subscriptions
-      where business_uid = ${of('business')}
-      order by unread, created_at desc limit ${sql.lit(MAX_OF_BUSINESS)}`),
+    each(
+      someOfBusiness(sql`subscriptions.*, ${of('now')} as store_now`, sql`business_uid = ${of('business')}`),
+    ),
   )
 
   return {

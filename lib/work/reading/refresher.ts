@@ -16,7 +16,8 @@ import { createRefreshSubscription, type ReadingOptions } from './refresh-subscr
  * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
  *
  * All reads share one loop, whose slots `../leases/classes.ts` distributes. It never reads two subscriptions of one business
- * at once, except that a candidate business may be tried beside one of its own.
+ * at once, except that a candidate business may be tried beside one of its own, and that one which was never read delays no
+ * other.
  */
 export function createRefresher(
   options: ReadingOptions & {
@@ -49,7 +50,7 @@ export function createRefresher(
       const items = await store.claimReads({
         limit,
         leaseMs,
-        except: loop.items().map(({ subscription }) => subscription.businessUid),
+        ...businessesRead(loop.items()),
         urgencies: classes.all,
         choose,
       })
@@ -85,6 +86,15 @@ export function createRefresher(
     refusal: outcomes.refusal,
     problems: outcomes.problems,
   }
+}
+
+/** The businesses that are being read, apart from those of which only what was never read is. */
+function businessesRead(claims: readonly ReadClaim[]) {
+  const businessesOf = (isUnread: boolean) =>
+    claims.flatMap(({ urgency, subscription }) =>
+      (urgency === URGENCY.eventOfUnread) === isUnread ? subscription.businessUid : [],
+    )
+  return { except: businessesOf(false), exceptUnread: businessesOf(true) }
 }
 
 /** Regular reads, and all but those of events that wait for a token, leave one seat to events. */

@@ -1,7 +1,9 @@
-import type { Clock } from '../../base/clock.js'
+import { type Clock, HOUR } from '../../base/clock.js'
 import type { Envelope, Receipt } from '../../base/envelope.js'
+import { MarketplaceError } from '../../base/errors.js'
 import { newId } from '../../base/ids.js'
 import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
+import { nextTurn } from '../../base/waiting.js'
 import type { Subject } from '../../events/subject.js'
 import {
   type Announcement,
@@ -21,6 +23,9 @@ type Classified =
 /**
  * Classifies envelopes, and writes each that is recognised as a journal entry, with the read it requests. All others of a
  * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
+ *
+ * Long arrays are classified one after the other, a few elements in each turn of the event loop, so that a flood of them
+ * delays no short delivery.
  */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
@@ -46,7 +51,44 @@ export function createIntake(options: {
   /** `secretIndex`: the place of the delivery secret in the list. */
   function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
-    const entries = sharingOne(envelopes.map((envelope) => asEntry(envelope, secret)))
+    if (envelopes.length > AT_ONCE) return inLine(envelopes, secret).then(write)
+    return write(envelopes.map((envelope) => asEntry(envelope, secret)))
+  }
+
+  let lastInLine: Promise<unknown> = Promise.resolve()
+  let inLineCount = 0
+  let turnedAway = { count: 0, at: Number.NEGATIVE_INFINITY }
+
+  /** The entries of a long array, when those before it are classified. */
+  function inLine(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
+    if (inLineCount >= MAX_IN_LINE) return Promise.reject(turnAway())
+    inLineCount++
+    const since = clock.monotonic()
+    const entries = lastInLine.then(async () => {
+      inLineCount--
+      if (clock.monotonic() - since >= MAX_WAIT_MS) throw turnAway()
+      const entries: Entry[] = []
+      for (const envelope of envelopes) {
+        if (entries.length % AT_ONCE === 0) await nextTurn()
+        entries.push(asEntry(envelope, secret))
+      }
+      return entries
+    })
+    lastInLine = entries.catch(() => {})
+    return entries
+  }
+
+  function turnAway() {
+    const at = clock.monotonic()
+    turnedAway = { count: at - turnedAway.at > HOUR ? 1 : turnedAway.count + 1, at }
+    return new MarketplaceError(
+      'delivery_turned_away',
+      'Cannot store the delivery: too many long arrays wait to be read',
+    )
+  }
+
+  function write(all: Entry[]): Promise<Receipt[]> {
+    const entries = sharingOne(all)
     return store.accept([...new Set(entries.map(({ event }) => event))]).then((unstored) => {
       for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
@@ -63,6 +105,8 @@ export function createIntake(options: {
   return {
     accept,
     otherItems,
+    /** How many long arrays were refused within the last hour. */
+    turnedAway: () => (clock.monotonic() - turnedAway.at > HOUR ? 0 : turnedAway.count),
     problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
   }
 
@@ -132,6 +176,13 @@ function sharingOne(entries: Entry[]): Entry[] {
   const event = { ...first.event, payload, issues }
   return entries.map((entry) => (entry.event.kind === 'unrecognised' ? { ...entry, event } : entry))
 }
+
+/** The elements of an array that are classified in one turn of the event loop. */
+const AT_ONCE = 16
+/** The most arrays that wait to be classified: each is some hundred KB in memory. */
+const MAX_IN_LINE = 64
+/** After this time an array is refused: then its sender has half a second for the reply. */
+const MAX_WAIT_MS = 2_500
 
 /** The payload in place of a value that cannot be written as JSON. */
 const TOO_DEEP = '"nested too deeply to be stored"'

@@ -57,10 +57,13 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
       for (const item of known) if (item !== null && knownItems.size < MAX_ITEMS_NAMED) knownItems.add(item)
     },
 
-    /** The items of some stored subscriptions. After a restart they show at once that none is of the app's items. */
+    /**
+     * The items of some stored subscriptions that were read. After a restart they show at once that none is of the app's items.
+     * The item of one that was never read is what its sender says.
+     */
     async lookAt(store: Pick<Store, 'listSubscriptions'>) {
       const some = await store.listSubscriptions({ limit: SAMPLE })
-      otherItems.noteKnown(some.map(({ purchasableUid }) => purchasableUid))
+      otherItems.noteKnown(some.flatMap(({ record, purchasableUid }) => (record ? purchasableUid : [])))
     },
 
     problems(): HealthProblem[] {

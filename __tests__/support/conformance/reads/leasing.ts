@@ -63,6 +63,16 @@ export const LEASING: Checks = {
     same(idsOf(await lab.claimAll()).sort(), ['s1', 's2'])
   },
 
+  async 'claimReads: what is read for the first time keeps no other read of its business waiting'(lab) {
+    const businessUid = 'b1'
+    await lab.known('s1', 'purchased', businessUid)
+    await lab.accept(['s1', 's2', 's3'].map((uid) => eventOf(uid, { businessUid })))
+    const rest = { leaseMs: LONG, except: [], exceptUnread: [businessUid], urgencies: ALL_URGENCIES }
+    has(await lab.until('the read of s1 is due', () => claimOne(lab, rest)), { id: 's1', urgency: event })
+    same(await claimOne(lab, rest), undefined)
+    same((await lab.claimReads({ ...rest, exceptUnread: [], limit: 5 })).length, 1)
+  },
+
   async 'claimReads: very many due subscriptions of an excepted business do not hide the later ones'(lab) {
     await lab.accept(Array.from({ length: 1_000 }, (_, i) => eventOf(`busy ${i}`, { businessUid: 'busy' })))
     await lab.accept([eventOf('s1')])

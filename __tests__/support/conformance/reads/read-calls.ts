@@ -71,10 +71,10 @@ export async function claimOne(
 /** Leases one due subscription. */
 export async function claimed(
   store: Store,
-  options: { urgencies?: readonly Urgency[]; leaseMs?: number; except?: string[] } = {},
+  options: Partial<Omit<ClaimReads, 'limit'>> = {},
 ): Promise<ReadClaim> {
   const { urgencies = ALL_URGENCIES, leaseMs = LONG, except = [] } = options
-  const claim = await claimOne(store, { urgencies, leaseMs, except })
+  const claim = await claimOne(store, { ...options, urgencies, leaseMs, except })
   return claim ?? assert.fail(`claimReads found nothing due of the urgencies ${urgencies.join()}`)
 }
 
