@@ -108,9 +108,9 @@ describe('the wait of a question for a read', () => {
 
   it.each([
     ['purchased', 0],
-    ['suspended', 500],
+    ['suspended', 2_000],
   ])(
-    'A227 is short for a further subscription of a business that was shown before as %s: %i ms',
+    'A227 lasts for a further subscription of a business that was shown before only if the answer is no: %s, %i ms',
     async (state, waitMs) => {
       const { clock, ask, have } = asked({ requestedMsAgo: 0 })
       const now = clock.now()

@@ -17,7 +17,7 @@ interface Load {
  * repeats a load that a commit outdated before anyone sees its result.
  *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
- * see docs/decisions/pages-wait-once.md. Nobody waits long for further subscriptions of a business that was shown before.
+ * see docs/decisions/pages-wait-once.md.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
@@ -70,8 +70,7 @@ export function createDecisionLoads(options: {
           const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
           if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
           const spentMs = Math.max(waitedMs, spent.get(businessUid) ?? 0)
-          const longestMs = areOnlyFurther(owed, subscriptions) ? Math.min(waitMs, FURTHER_WAIT_MS) : waitMs
-          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), longestMs - spentMs)
+          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), waitMs - spentMs)
           if (patienceMs <= 0) {
             if (!superseded) cache.set(businessUid, decision, !outdated)
             return decision
@@ -132,18 +131,8 @@ function owedSince({ owedSince, requestedAt }: Subscription): number | null {
 }
 
 /**
- * How long callers wait for further subscriptions of a business that the platform has shown: somebody with the delivery
- * secret may make up any number of them.
- */
-const FURTHER_WAIT_MS = SECOND / 2
-
-function areOnlyFurther(owed: readonly Subscription[], all: readonly Subscription[]): boolean {
-  return owed.every(({ record }) => record === null) && all.some(({ record }) => record !== null)
-}
-
-/**
  * A read under way may change any answer. One of a subscription that was never read, and its verification, change only a
- * no.
+ * no: it takes no access away.
  */
 function mayChange({ record, pending, verifying, failure }: Subscription, entitled: boolean): boolean {
   if (record === null) return !entitled && ((pending && failure === null) || verifying)

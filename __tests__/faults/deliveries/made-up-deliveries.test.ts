@@ -52,12 +52,14 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     expect(known - begun).toBeLessThan(150)
   })
 
-  it('A227 cannot delay the pages and changes of a customer by further subscriptions of its business that are slow to read', async () => {
+  it('A227 cannot delay the pages of a customer, or its changes, by further subscriptions of its business that are slow to read', async () => {
     const { marketplace, platform, deliver } = await createScene({
       store: await engine.freshAddress(),
       freshness: { waitMs: 20_000 },
       ...internals({ callTimeoutMs: 20_000 }),
     })
+    const states: string[] = []
+    marketplace.onPurchaseChange(({ to }) => void states.push(String(to)))
     await marketplace.start()
     const { uid } = platform.purchase({ business_uid: B1, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
     await until('the purchase was read', async () => (await marketplace.isEntitled(B1)) || undefined)
@@ -71,9 +73,8 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     const begun = Date.now()
     expect(await marketplace.isEntitled(B1)).toBe(true)
     platform.cancel(uid)
-    await until('the cancellation is seen', async () => !(await marketplace.isEntitled(B1)), 5_000)
-    expect(await marketplace.isEntitled(B1)).toBe(false)
-    expect(Date.now() - begun).toBeLessThan(5_000)
+    await until('the cancellation is handled', () => states.at(-1) === 'canceled', 12_000)
+    expect(Date.now() - begun).toBeLessThan(12_000)
   })
 
   it('A65 writes one row for all that a delivery contains beside known events', async () => {

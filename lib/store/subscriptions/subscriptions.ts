@@ -41,7 +41,7 @@ export const EARLIEST_OF_CLASSES = sql.join(
 /** The most subscriptions of one business that a decision takes into account, and that a request reads. */
 const MAX_OF_BUSINESS = 1_000
 /** Those of them that were never read, of which anybody with the delivery secret can make up any number. */
-const MAX_UNREAD_OF_BUSINESS = 20
+export const MAX_UNREAD_OF_BUSINESS = 20
 
 /** The subscriptions of a business that count, the newest of those that were read and of the others. `of`: their condition. */
 export function someOfBusiness(

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { MIN_READ_INTERVAL_MS, URGENCY, type Urgency } from '../../../../lib/store/port/store.js'
-import { MAX_OF_BUSINESS } from '../../../../lib/store/subscriptions/subscriptions.js'
+import { MAX_UNREAD_OF_BUSINESS } from '../../../../lib/store/subscriptions/subscriptions.js'
 import {
   ALL_URGENCIES,
   business,
@@ -189,11 +189,13 @@ export const LEASING: Checks = {
   ) {
     await lab.known('s1', 'purchased', 'b1')
     await lab.accept(
-      Array.from({ length: MAX_OF_BUSINESS }, (_, i) => eventOf(`forged ${i}`, { businessUid: 'b1' })),
+      Array.from({ length: 2 * MAX_UNREAD_OF_BUSINESS }, (_, i) =>
+        eventOf(`forged ${i}`, { businessUid: 'b1' }),
+      ),
     )
     await lab.requestRefresh(business('b1'))
     const found = await lab.subscriptionsOf('b1')
-    same(found.length, MAX_OF_BUSINESS)
+    same(found.length, 1 + MAX_UNREAD_OF_BUSINESS)
     has(found[0], { subscriptionUid: 's1', pending: true })
     await lab.pass(MIN_READ_INTERVAL_MS + 20)
     const [row] = await lab.subscriptionsNamed(['s1'])
