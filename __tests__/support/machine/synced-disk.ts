@@ -348,7 +348,14 @@ threads.Worker = class extends threads.Worker {
       else running.get(job)?.(rows ?? [], syncs && rows !== undefined)
       running.delete(job)
     })
-    const { postMessage } = this
+    const { postMessage, terminate } = this
+    this.terminate = async () => {
+      // Its connection may be the last one, whose end is a checkpoint too.
+      const done = active && path.startsWith(active.folder) ? active.statement('close', syncs) : undefined
+      const code = await terminate.call(this)
+      done?.()
+      return code
+    }
     this.postMessage = (message: { job: unknown; statement: string }) => {
       if (active && path.startsWith(active.folder)) {
         postMessage.call(this, { job: 'synchronous', statement: 'pragma synchronous' })
