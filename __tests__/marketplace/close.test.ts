@@ -154,9 +154,8 @@ describe('close', () => {
   it('answers them at once in a process without a worker, too', async () => {
     const { clock, timers } = countingClock(systemClock)
     const freshness = { waitMs: 60_000 }
-    const { platform, marketplace } = await createScene({ clock, freshness, worker: false })
-    platform.purchase({ business_uid: B1, payment: 'succeeded' })
-    await platform.settled()
+    const { platform, marketplace } = await createFileScene({ clock, freshness, worker: false })
+    await track(platform, marketplace)
     const answer = marketplace.isEntitled(B1)
     expect(await Promise.race([answer, looks(3).then(() => 'waits')])).toBe('waits')
     await marketplace.close()
