@@ -81,6 +81,33 @@ describe('consoleRouter', () => {
     expect(body.decision.subscriptions).toHaveLength(50)
   })
 
+  it('identifies groups of failures by its key, so that nobody can guess their texts', async () => {
+    const { marketplace, app, url, deliver } = await createScene({ handlers: { retryDelaysMs: [] } })
+    marketplace.onUnrecognised(() => {
+      throw new Error('a secret text')
+    })
+    await deliver({ any: 'thing' })
+    await until('it is dead', async () => (await marketplace.health()).counts?.dead === 1)
+    const keys: string[] = []
+    for (const [path, tokenKey] of Object.entries({ '/a': KEY, '/b': KEY, '/c': `${KEY}!` })) {
+      mountConsole(app, marketplace, { path, tokenKey })
+      const { body } = await consoleCaller(`${url}${path}`, 'support').read('attention')
+      keys.push(body.groups[0].key)
+    }
+    expect([keys[0] === keys[1], keys[0] === keys[2]]).toEqual([true, false])
+  })
+
+  it('tracks with or without an announcement, as asked', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const asked: unknown[] = []
+    const track = async (_of: unknown, options: unknown) => void asked.push(options)
+    mountConsole(app, { ...marketplace, subscriptions: { ...marketplace.subscriptions, track } })
+    const operator = consoleCaller(`${url}/ops`, 'operator')
+    const input = { business_uid: 'b', subscription_uid: 's' }
+    for (const more of [{}, { announce: false }]) await operator.act('track', { ...input, ...more })
+    expect(asked).toEqual([{ announce: true }, { announce: false }])
+  })
+
   it('has no other calls', async () => {
     const { operator } = await stage()
     for (const name of ['constructor', '__proto__', 'toString', 'targetUrl', 'backup', 'close'])

@@ -57,6 +57,25 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
   }, 60_000)
 })
 
+describe('the health in the console', () => {
+  it.each(['store_not_open', 'store_not_answering', 'store_write_failed', 'entitled_when_failed'] as const)(
+    'L27 shows support no text of an error: %s',
+    async (code) => {
+      const { marketplace, app, url } = await createScene({ worker: false })
+      const problems = [{ code, message: CANARIES.rule, next: '' }]
+      mountConsole(app, {
+        ...marketplace,
+        health: async () => ({ status: 'failing', problems, counts: null }),
+        readiness: async () => ({ ready: false, problems }),
+      })
+      const shown = async (role: RoleName) =>
+        JSON.stringify((await consoleCaller(`${url}/ops`, role).read('health')).body).split(CANARIES.rule)
+          .length - 1
+      expect([await shown('support'), await shown('operator')]).toEqual([0, 2])
+    },
+  )
+})
+
 class LedgerError extends Error {}
 
 /** The answers of a console to each call, in a world that has these values everywhere. */

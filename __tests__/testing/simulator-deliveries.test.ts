@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { createClassifier } from '../../lib/events/classify.js'
 import { EVENTS } from '../../lib/events/registry.js'
@@ -96,12 +97,21 @@ describe('deliveries', () => {
     await once.platform.settled()
     expect(once.platform.deliveries).toMatchObject([{ status: 503, attempt: 1 }])
 
-    const again = await start({ retries: 2, retryDelayMs: 1 })
+    const delays: number[] = []
+    const clock: Clock = {
+      ...systemClock,
+      setTimeout(run, ms) {
+        delays.push(ms)
+        return systemClock.setTimeout(run, ms)
+      },
+    }
+    const again = await start({ retries: 2, retryDelayMs: 1, clock })
     again.target.status = 503
     await again.platform.register('application/installed', again.target.url)
     again.platform.install('b1')
     await again.platform.settled()
     expect(again.platform.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2, 3])
+    expect(delays.filter((ms) => ms === 1)).toHaveLength(2)
   })
 
   it('report why an answer is missing, but never the address', async () => {

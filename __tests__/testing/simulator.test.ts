@@ -4,6 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { RECORD_FIELDS } from '../../lib/base/record.js'
 import { createSimulator, type Simulator } from '../../lib/testing/index.js'
 import { TRANSITIONS } from '../../lib/testing/transitions.js'
+import { freePort } from '../support/engines/tcp-proxy.js'
 import { accessToken, read, readReply, start } from '../support/platform/simulator-calls.js'
 
 describe('the transition table, row by row', () => {
@@ -121,6 +122,14 @@ describe('the life and limits of a simulator', () => {
     }
     expect(() => createSimulator(options)).toThrow(
       /^Cannot create the simulator: clientId .*; apps .*; deliveryStyle.contentType .*; port /,
+    )
+  })
+
+  it('listens at the given ports', async () => {
+    const [port, authPort] = [await freePort(), await freePort()]
+    const { platform } = await start({ port, authPort })
+    expect([platform.baseUrl, platform.authUrl]).toEqual(
+      [port, authPort].map((each) => `http://127.0.0.1:${each}`),
     )
   })
 
