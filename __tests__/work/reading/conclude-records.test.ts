@@ -90,6 +90,9 @@ describe('a read that shows a record', () => {
     reader.claim.candidateBusinessUid = 'other'
     for (const result of [found_('purchased', 1), { kind: 'missing' } as const])
       expect(reader.reads(result, { ofCandidate: { kind: 'missing' } }).candidate).toBeUndefined()
+    reader.showsEnd()
+    const ended = reader.reads({ kind: 'token_refused' }, { ofCandidate: { kind: 'missing' } })
+    expect([ended.found?.gone, ended.candidate]).toEqual(['ended', undefined])
   })
 
   it('needs no verification for an event after all of them were made', () => {
