@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR, systemClock } from '../../lib/base/clock.js'
+import { createSettling } from '../../lib/operations/settled.js'
 import { storeFor } from '../../lib/store-option.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
@@ -120,6 +121,33 @@ describe('settled()', () => {
     fault.remove()
     await marketplace.settled()
     expect(handled).toEqual([id])
+  })
+
+  it('waits for a delivery that came while it looked into the store, and no longer if that fails', async () => {
+    const looking = gate()
+    const { settled, accepting } = createSettling({
+      store: {
+        async dueWork() {
+          await looking.opened
+          return { reads: false, entries: false }
+        },
+      },
+      topics: undefined,
+      areTopicsKnown: () => true,
+      clock: systemClock,
+    })
+    let isSettled = false
+    const ended = settled().then(() => {
+      isSettled = true
+    })
+    const delivery = gate()
+    const accepted = accepting(() => delivery.opened)
+    looking.open()
+    for (let i = 0; i < 5; i++) await new Promise(setImmediate)
+    expect(isSettled).toBe(false)
+    delivery.fail(new Error('not accepted'))
+    await expect(accepted).rejects.toThrow('not accepted')
+    await ended
   })
 
   it('waits neither for changes without a handler nor for entries whose handler was removed', async () => {

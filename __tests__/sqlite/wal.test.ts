@@ -41,6 +41,50 @@ describe('the opening of a WAL', () => {
   })
 })
 
+describe('the syncs of a WAL', () => {
+  it('acknowledge only the commits before them, and are shared by all that wait', async () => {
+    let commits = 0
+    const { path } = await openedWal()
+    const wal = await openWal(path, () => commits, UNUSED[1])
+    onCleanUp(() => wal.close())
+    const syncs = await syncsOf(async () => {
+      commits = 1
+      const first = [wal.durable(), wal.durable()]
+      commits = 2
+      const second = [wal.durable(), wal.durable()]
+      await Promise.all([...first, ...second])
+    })
+    expect(syncs).toBe(2)
+    // A commit during a sync is not on disk with it, also if nobody waits for it yet.
+    commits = 3
+    const third = wal.durable()
+    commits = 4
+    await third
+    expect(await syncsOf(() => wal.durable())).toBe(1)
+    expect(await syncsOf(() => wal.durable())).toBe(0)
+  })
+
+  it('that fail refuse the commits during them too', async () => {
+    let commits = 1
+    const failures: unknown[] = []
+    const { path } = await openedWal()
+    const wal = await openWal(
+      path,
+      () => commits,
+      (error) => void failures.push(error),
+    )
+    onCleanUp(() => wal.close())
+    disk.syncsFail = true
+    const syncs = await syncsOf(async () => {
+      const first = wal.durable()
+      commits = 2
+      const ended = await Promise.allSettled([first, wal.durable()])
+      expect(ended.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+    })
+    expect([syncs, failures.length]).toEqual([1, 1])
+  })
+})
+
 describe('the rewriting of a WAL', () => {
   it('C61 writes the whole file again, also at the opening', async () => {
     const { wal, path, database } = await openedWal()
@@ -87,6 +131,12 @@ async function openedWal() {
   const wal = await openWal(path, ...UNUSED)
   onCleanUp(() => wal.close())
   return { wal, path, database }
+}
+
+async function syncsOf(work: () => Promise<unknown>): Promise<number> {
+  const before = disk.syncs
+  await work()
+  return disk.syncs - before
 }
 
 function descriptors(): number {

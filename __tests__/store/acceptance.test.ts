@@ -94,6 +94,9 @@ describe('C26 the shared commit of deliveries', () => {
       [[], [], [], 'refused'],
       [[1], [9, 3], [4, 5]],
     ])
+    // What was refused waits no longer, so all of the room is free.
+    await accept({ events: [1, 2, 3, 4].map(eventOf), requests: [] })
+    await Promise.all([submit({ kib: 1 }), accept({ events: [2, 3, 4].map(eventOf), requests: [] })])
   })
 
   it('writes small calls before larger ones, also while the store cannot tell who is known', async () => {

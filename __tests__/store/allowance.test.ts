@@ -124,6 +124,27 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(await uids()).toEqual(['s2', 's3', 's4', 's5'])
   })
 
+  it('A62 makes no room with what is being read', async () => {
+    const { store, jump } = await opened({ subscriptions: 1 })
+    await store.accept([eventOf('s0')])
+    await store.finishRead(await claimed(store), fails('platform_record_missing', 0))
+    const claim = await claimed(store)
+    jump(2_000)
+    await expect(store.accept([eventOf('s1')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    expect(await store.finishRead(claim, fails('platform_record_missing'))).toBe(true)
+    jump(HOUR)
+    await store.accept([eventOf('s1')])
+  })
+
+  it('A60 has the room again of a delivery that could not be written', async () => {
+    const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
+    for (let i = 0; i < 5; i++)
+      await expect(store.accept([eventOf('odd', { key: null as never })])).rejects.toThrow()
+    jump(HOUR)
+    await fill(store, 5)
+    expect(await store.listEntries({})).toHaveLength(5)
+  })
+
   it.each([
     ['A61', 'journal', { event: { rows: MANY, bytes: 1_000_000 } }],
     ['A62', 'subscriptions', { subscriptions: MANY }],
