@@ -203,6 +203,18 @@ describe('K277 import', () => {
       stderr: '',
       summary: { summary: { requested: 2, invalid: 2 } },
     })
+    const json = ['s5', 'M\u00fcller', 's6'].map((uid) =>
+      JSON.stringify({ subscription_uid: uid, business_uid: 'b' }),
+    )
+    writeFileSync(file, Buffer.from(json.join('\n'), 'latin1'))
+    const ofJson = await runCliHere(['import', file, '--no-wait', '--json'], { env })
+    expect(ofJson.code).toBe(1)
+    expect(jsonLines(ofJson.stdout).map(({ result }) => result)).toEqual([
+      'requested',
+      'invalid',
+      'requested',
+      undefined,
+    ])
   })
 
   it.each(['SIGINT', 'SIGTERM'] as const)('ends at %s with 130 and a summary', async (signal) => {
