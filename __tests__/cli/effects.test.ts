@@ -5,6 +5,7 @@ import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createOutput } from '../../lib/cli/terminal/output.js'
 import type { JournalEntry, SubscriptionStatus } from '../../lib/index.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, ENGINES, useEngine } from '../support/engines/engines.js'
 import { whyNotShared } from '../support/engines/sharing.js'
@@ -71,6 +72,8 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     together.push('--subscription', String(subscription_uid), '--since', receivedAt)
     expect(jsonLines(await stdoutOf('journal', 'list', ...together))).toEqual([one])
     expect(await stdoutOf('journal', 'list', ...together, '--until', receivedAt)).toBe('')
+    const retrying = await runCliHere(['journal', 'list', '--retrying'], { env })
+    expect(retrying.stdout).toMatch(/^.*Z {2}retrying {2}\S+\n +purchasable_subscription\/update b-late/)
     const both = await runCliHere(['journal', 'list', '--dead', '--status', 'done'], { env })
     expect(both.code).toBe(2)
   })
@@ -117,6 +120,17 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     const [action] = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--kind', 'action'))
     expect(action).toMatchObject({ name: 'replay', business_uid: 'b-paid' })
     expect(action?.payload).toMatchObject({ reason: '1 entry: {"status":"dead"}' })
+  })
+
+  it('explain says that an answer is not known yet, and shows 20 subscriptions and how many more there are', async () => {
+    const lines = Array.from({ length: 22 }, (_, i) => `many-${i},b-many`)
+    const input = ['subscription_uid,business_uid', ...lines].join('\n')
+    await runCliHere(['import', '-', '--no-wait'], { env, input })
+    const { code, stdout } = await runCliHere(['explain', 'b-many'], { env })
+    expect(code).toBe(3)
+    expect(stdout).toMatch(/^b-many: NOT KNOWN YET, so it may not use the app\.\n/)
+    expect(stdout.match(/^many-\d+ +- /gm)).toHaveLength(20)
+    expect(stdout).toMatch(/\nAnd 2 more: see --json\.\n$/)
   })
 
   it('--quiet makes a first read quiet, with each command that has it', async () => {
@@ -189,6 +203,18 @@ describe('K277 import', () => {
       stderr: '',
       summary: { summary: { requested: 2, invalid: 2 } },
     })
+    const json = ['s5', 'M\u00fcller', 's6'].map((uid) =>
+      JSON.stringify({ subscription_uid: uid, business_uid: 'b' }),
+    )
+    writeFileSync(file, Buffer.from(json.join('\n'), 'latin1'))
+    const ofJson = await runCliHere(['import', file, '--no-wait', '--json'], { env })
+    expect(ofJson.code).toBe(1)
+    expect(jsonLines(ofJson.stdout).map(({ result }) => result)).toEqual([
+      'requested',
+      'invalid',
+      'requested',
+      undefined,
+    ])
   })
 
   it.each(['SIGINT', 'SIGTERM'] as const)('ends at %s with 130 and a summary', async (signal) => {
@@ -205,14 +231,17 @@ describe('K277 import', () => {
 
 describe('K277 a process of the command line', () => {
   it.each([
-    ['its results', 'secret', 0],
+    ['its results', 'import many.csv --dry-run --json', 0],
     ['its errors, with its own code', 'history nobody 2>&1 >/dev/null', 1],
   ])('ends well when the reader of %s has ended, as `head` does', async (_what, command, code) => {
     const { store, env } = await emptyStore()
     const script = `{ "$NODE" "$CLI" ${command}; echo "ended $?" >&3; } 3>ended | true; cat ended`
     const { PATH } = process.env
+    const cwd = dirname(store.slice('sqlite:'.length))
+    const lines = Array.from({ length: 500 }, (_, i) => `s${i},b${i}`)
+    writeFileSync(join(cwd, 'many.csv'), ['subscription_uid,business_uid', ...lines].join('\n'))
     const { stdout } = spawnSync('bash', ['-c', script], {
-      cwd: dirname(store.slice('sqlite:'.length)),
+      cwd,
       env: { ...env, PATH, NODE: process.execPath, CLI },
       encoding: 'utf8',
     })
@@ -330,6 +359,10 @@ async function lived(store: string) {
     return found.length > 0 && (await later.marketplace.health()).counts?.requested === 0
   })
   await later.marketplace.close()
+  // This one nobody has tried.
+  const last = await createScene({ store, worker: false, platform: { baseUrl, authUrl } })
+  await last.deliver(sampleDelivery('application/installed', { business_id: 'b-none' }))
+  await last.marketplace.close()
   return platform
 }
 
