@@ -116,6 +116,22 @@ describe('C26 the shared commit of deliveries', () => {
     }
   })
 
+  it('C395 calls the store unavailable only for small calls of known names, when twice as much waits as may', async () => {
+    const hold = gate()
+    const { submit } = committer({
+      before: () => hold.opened,
+      known: ['2'],
+      maxWaiting: { rows: 1, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    const waiting = [submit({ kib: 1 }), submit({ kib: 1 })]
+    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await expect(submit({ kib: 2 })).rejects.toMatchObject({ code: 'store_unavailable' })
+    hold.open()
+    await Promise.all([first, ...waiting])
+  })
+
   it('C395 writes small calls before large ones of known names, and turns away what waits behind until its sender gives up', async () => {
     for (const [waitedMs, expected] of [
       [0, [[1], [1, 1], [2, 2], [9]]],

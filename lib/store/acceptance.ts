@@ -164,8 +164,10 @@ export function createAcceptance(options: {
     const size = sizeOf(sizes)
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
-    if (waiting.rows > 0 && !fits(waiting, size, most))
-      throw isSmall(size) ? tooMuch() : turnAway('too many deliveries wait for the store')
+    if (waiting.rows > 0 && !fits(waiting, size, most)) {
+      const isUnread = call.events.length > 0 && (await lookUps.add(call.events)).length === 0
+      throw isUnread || !isSmall(size) ? turnAway('too many deliveries wait for the store') : tooMuch()
+    }
     add(waiting, size)
     await batches.add({ ...call, size, isUnread: undefined, since: clock.monotonic() })
   }

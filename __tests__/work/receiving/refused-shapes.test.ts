@@ -51,6 +51,20 @@ describe('deliveries of a known event in another shape', () => {
     ])
   })
 
+  it('A231 degrade the health for a week after the last one, so that made-up ones of a rare event do not for ever', async () => {
+    const { deliver, problems, jump } = await opened()
+    await deliver(RENAMED, 6)
+    jump(7 * DAY - HOUR)
+    expect(await problems()).toHaveLength(1)
+    await deliver(RENAMED, 1)
+    jump(7 * DAY - HOUR)
+    expect(await problems()).toHaveLength(1)
+    jump(HOUR)
+    expect(await problems()).toEqual([])
+    await deliver(RENAMED, 5)
+    expect(await problems()).toEqual([])
+  })
+
   it('J36 are ordinary life while most are recognised', async () => {
     const { deliver, problems } = await opened()
     for (let i = 0; i < 20; i++) {

@@ -9,6 +9,8 @@ const MOST = 6
 const ENOUGH = 3
 /** Deliveries of other events are ordinary beside known ones, of which an app may get one a day. */
 const OTHERS_ALONE_MS = DAY
+/** A week without another one ends the problem: somebody with the delivery secret may have made up those of a rare event. */
+const OLDEST_MS = 7 * DAY
 /** The `entity_name` of the deliveries by which the doctor tests the address. */
 const PROBE = 'marketplace-webhooks'
 const ALL = ''
@@ -24,19 +26,31 @@ export function createRefusedShapes(clock: Pick<Clock, 'monotonic'>) {
   /** Whether each of the last deliveries of an event was refused, from the first refused one on. So mostly it is empty. */
   const lastOf = new Map<string, boolean[]>()
   const bad = new Set<string>()
+  /** When the last delivery of an event was refused. */
+  const refusedAt = new Map<string, number>()
   /** The number of deliveries of other events since the last known one. */
   let others = 0
   let knownAt = Number.NEGATIVE_INFINITY
 
+  function forgetOld() {
+    for (const [event, at] of refusedAt) if (clock.monotonic() - at >= OLDEST_MS) forget(event)
+  }
+
+  function forget(event: string) {
+    lastOf.delete(event)
+    bad.delete(event)
+    refusedAt.delete(event)
+  }
+
   function add(event: string, isRefused: boolean) {
+    if (isRefused) refusedAt.set(event, clock.monotonic())
     const before = lastOf.get(event)
     if (!before && !isRefused) return
     const last = [...(before ?? []), isRefused].slice(-JUDGED)
     lastOf.set(event, last)
     if (refusedOf(last) >= MOST) bad.add(event)
     if (last.length < ENOUGH || refusedOf(last.slice(-ENOUGH)) > 0) return
-    lastOf.delete(event)
-    bad.delete(event)
+    forget(event)
   }
 
   return {
@@ -57,6 +71,7 @@ export function createRefusedShapes(clock: Pick<Clock, 'monotonic'>) {
     },
 
     problems(): HealthProblem[] {
+      forgetOld()
       const areOthersAlone = others >= JUDGED && clock.monotonic() - knownAt >= OTHERS_ALONE_MS
       const events = [...bad].filter((event) => event !== ALL || bad.size === 1)
       const parts = [
