@@ -34,7 +34,8 @@ interface Accepted {
  * What waits is bounded too. When more waits than fits into one batch, the order is that of every queue here: first what
  * the app asked for and what names a subscription that was read before, then the rest, and of both the small calls first.
  * So somebody who makes up deliveries, or large ones of known names, delays only what nobody can tell from them, and those
- * are the ones that are refused when too much waits, or when they have waited until their senders give up.
+ * are the ones that are refused when too much waits. Large ones are also refused when they have waited until their senders
+ * give up; a small one may be a first purchase that nobody sends again, so it stays.
  */
 export function createAcceptance(options: {
   engine: Pick<Engine, 'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked'>
@@ -100,7 +101,7 @@ export function createAcceptance(options: {
     const kept: Size = { rows: 0, bytes: 0 }
     return sorted.filter((call) => {
       const { size, since } = call
-      const isLate = now - since >= MAX_WAIT_MS && !isFirst(call)
+      const isLate = now - since >= MAX_WAIT_MS && !isSmall(size)
       const isKept = !isLate && (kept.rows === 0 || fits(kept, size, maxWaiting))
       if (isKept) add(kept, size)
       else subtract(waiting, size)
@@ -235,7 +236,7 @@ const NOTHING: Size = { rows: 0, bytes: 0 }
 const LOOKED_AT = 16
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
-/** A call behind others is refused after this time: then its sender has half a second for the reply. */
+/** A large call is refused after this time: then its sender has half a second for the reply. */
 const MAX_WAIT_MS = 2_500
 
 function sizeOf({ event, unrecognised }: Wanted): Size {
