@@ -282,6 +282,8 @@ describe('K277 the exit codes of the page', () => {
     if (hastens) delete after.subscriptions
     if (does === undefined) expect(before).toEqual({ ...before, ...after })
     else expect(after.journal?.at(-1)).toMatchObject({ kind: 'action', name: does, status: 'done' })
+    // It is a new one, not that of the case before.
+    if (does !== undefined) expect(after.journal?.at(-1)?.id).not.toBe(before.journal?.at(-1)?.id)
     if (does !== undefined)
       expect(JSON.parse(String(after.journal?.at(-1)?.payload))).toMatchObject({
         actor: 'ada',
