@@ -102,7 +102,7 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
     },
 
     async notices({ module, start, end, replacement }, tests, timeoutMs) {
-      const source = readFileSync(join(root, module), 'utf8')
+      const source = readFileSync(join(folder, module), 'utf8')
       write(module, source.slice(0, start) + replacement + source.slice(end))
       const passed = await runTests(tests, ['--bail'], timeoutMs)
       write(module, source)

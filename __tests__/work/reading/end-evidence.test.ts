@@ -2,11 +2,11 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { ReadClaim } from '../../../lib/store/port/store.js'
-import { believe } from '../../../lib/work/reading/believe-end.js'
+import { believe, createEndCheck, hasFailed } from '../../../lib/work/reading/believe-end.js'
 import { type Evidence, evidenceOfEnd } from '../../../lib/work/reading/end-evidence.js'
 import { readFacts } from '../../../lib/work/reading/facts.js'
 import { progressText } from '../../../lib/work/reading/schedule.js'
-import { createReader, record } from '../../support/scenes/reader.js'
+import { createKnown, createReader, record } from '../../support/scenes/reader.js'
 
 const TOKEN: ReadResult = { kind: 'token_refused' }
 const FORBIDDEN: ReadResult = { kind: 'refused', code: 'platform_refused', status: 403 }
@@ -133,6 +133,57 @@ const ENV = {
   maxStaleMs: 72 * HOUR,
   waitMs: SECOND,
   stateOf: () => 'purchased',
+}
+
+describe('the look at other businesses', () => {
+  it('begins after a minute of refusals of a subscription that was never read', async () => {
+    for (const [refusedMs, asked] of [
+      [MINUTE - 1, 0],
+      [MINUTE, 1],
+    ] as const) {
+      const { store, calls } = failingStore()
+      await createEndCheck(store)(neverRead(refusedMs))
+      expect(calls()).toBe(asked)
+      expect(hasFailed(neverRead(refusedMs))).toBe(asked === 1)
+    }
+    expect(hasFailed(neverRead(null))).toBe(false)
+  })
+
+  it('proves nothing while the store cannot answer: nobody loses access, or gets a definite no', async () => {
+    const check = createEndCheck(failingStore().store)
+    expect(await check(neverRead(MINUTE))).toBe('unproven')
+    const known = createKnown()
+    known.showsEnd()
+    expect(await check(factsOf(known.claim, TOKEN))).toBe('unproven')
+    known.claim.endAt = null
+    known.claim.failingSince = NOW - MINUTE
+    expect(await check(factsOf(known.claim, NOT_FOUND))).toBeUndefined()
+  })
+})
+
+function failingStore() {
+  let calls = 0
+  const fails = () => {
+    calls++
+    return Promise.reject(new Error('the store does not answer'))
+  }
+  return { store: { otherBusinesses: fails, readOthers: fails }, calls: () => calls }
+}
+
+/** A subscription that the platform has refused for this long, and never shown. */
+function neverRead(refusedMs: number | null) {
+  const { claim } = createReader()
+  claim.subscription.verifying = true
+  claim.progress = progressText(claim.generation, {
+    refusals: 1,
+    refusedSince: refusedMs === null ? null : NOW - refusedMs,
+  })
+  return factsOf(claim, NOT_FOUND)
+}
+
+function factsOf(claim: ReadClaim, result: ReadResult) {
+  const env = { now: NOW, random: () => 0.5, reconcileEveryMs: 24 * HOUR, maxStaleMs: 72 * HOUR, waitMs: 0 }
+  return readFacts(claim, result, { ...env, stateOf: ({ purchase_state }) => purchase_state })
 }
 
 function claimOf(given: Case): ReadClaim {
