@@ -73,8 +73,10 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     const claim = await claimed(store)
     await store.finishRead(claim, shows(claim, 'purchased'))
     await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
-    jump(HOUR)
-    await fill(store, 3)
+    for (let i = 0; i < 3; i++) {
+      jump(HOUR)
+      await store.accept([eventOf(`waiting ${i}`)])
+    }
     jump(HOUR)
     const mixed = [eventOf('known', { id: 'of known' }), ...[1, 2, 3].map((i) => eventOf(`made up ${i}`))]
     await expect(store.accept(mixed)).rejects.toMatchObject({ code: 'delivery_turned_away' })
@@ -84,7 +86,11 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
 
   it('A61 A229 gets no room from an event that was set aside until a process has its handler again', async () => {
     const { store, sql, jump } = await opened({ event: { rows: 2, bytes: 1_000_000 } })
-    await fill(store, 2)
+    for (const uid of ['s1', 's2']) {
+      // So that what is stored is measured again, and none makes room for the next.
+      jump(HOUR)
+      await store.accept([eventOf(uid)])
+    }
     await sql('update journal set settled_at = 1')
     jump(HOUR)
     await expect(fill(store, 1)).rejects.toMatchObject({ code: 'delivery_turned_away' })
