@@ -212,7 +212,6 @@ export default {
       ['erase', auditUid('b-paid'), null],
       ['export', auditUid('b-paid'), null],
       ['export', auditUid('b-paid'), null],
-      ['export', auditUid('b-paid'), null],
     ])
     const ofErased = await run(['history', 'b-late'])
     expect(ofErased).toMatchObject({ code: 0, stdout: expect.stringMatching(/erase by .*: request 12 of/) })
