@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { PROBLEMS, problemOf, statusOf, worstFirst } from '../../lib/base/health.js'
+import { isMost, PROBLEMS, problemOf, statusOf, worstFirst } from '../../lib/base/health.js'
 
 describe('problems', () => {
   it('have a code, a message, and the next step of the table', () => {
@@ -15,5 +15,18 @@ describe('problems', () => {
     const stuck = problemOf('worker_stuck', 'it is stuck')
     expect(worstFirst([dead, stuck])).toEqual([stuck, dead])
     expect([[], [dead], [dead, stuck]].map(statusOf)).toEqual(['ok', 'degraded', 'failing'])
+  })
+
+  it.each([
+    [0, 0, false],
+    [0, 5, false],
+    [1, 1, true],
+    [1, 2, false],
+    [2, 3, false],
+    [3, 5, true],
+    [3, 6, false],
+    [4, 6, true],
+  ])('concern most if %d of %d are concerned: %s', (some, all, expected) => {
+    expect(isMost(some, all)).toBe(expected)
   })
 })
