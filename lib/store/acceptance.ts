@@ -1,5 +1,5 @@
 import { createBatches } from '../base/batches.js'
-import type { Clock } from '../base/clock.js'
+import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import {
   type Allowance,
@@ -59,6 +59,9 @@ export function createAcceptance(options: {
   const allowance = createAllowance({ engine, clock, ...(options.most && { allowance: options.most }) })
   const turnedAway = createTurnedAway(clock)
 
+  /** When the last commit began. */
+  let committingSince = clock.monotonic()
+
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
     take() {
@@ -75,6 +78,7 @@ export function createAcceptance(options: {
     arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
     refused: (call) => (isFirst(call) ? tooMuch() : turnAway('too many deliveries wait for the store')),
     async write(batch) {
+      committingSince = clock.monotonic()
       await health.watch(() => commit(batch))
       return []
     },
@@ -166,8 +170,9 @@ export function createAcceptance(options: {
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
     if (waiting.rows > 0 && !fits(waiting, size, most)) {
-      const isUnread = call.events.length > 0 && (await lookUps.add(call.events)).length === 0
-      throw isUnread || !isSmall(size) ? turnAway('too many deliveries wait for the store') : tooMuch()
+      // No look-up: the store may hang, and nothing more may wait for it.
+      const isStalled = clock.monotonic() - committingSince >= STALLED_MS
+      throw isStalled && isSmall(size) ? tooMuch() : turnAway('too many deliveries wait for the store')
     }
     add(waiting, size)
     await batches.add({ ...call, size, isUnread: undefined, since: clock.monotonic() })
@@ -236,6 +241,8 @@ const NOTHING: Size = { rows: 0, bytes: 0 }
 const LOOKED_AT = 16
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
+/** A commit takes less, unless the store does not answer. */
+const STALLED_MS = SECOND
 /** A large call is refused after this time: then its sender has half a second for the reply. */
 const MAX_WAIT_MS = 2_500
 
