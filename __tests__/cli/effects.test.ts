@@ -126,6 +126,10 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     const lines = Array.from({ length: 22 }, (_, i) => `many-${i},b-many`)
     const input = ['subscription_uid,business_uid', ...lines].join('\n')
     await runCliHere(['import', '-', '--no-wait'], { env, input })
+    // Of those that were never read only 20 count.
+    const opened = await openStoreWithSql(store)
+    await opened.sql(`update subscriptions set unread = 0 where business_uid = 'b-many'`)
+    await opened.store.close()
     const { code, stdout } = await runCliHere(['explain', 'b-many'], { env })
     expect(code).toBe(3)
     expect(stdout).toMatch(/^b-many: NOT KNOWN YET, so it may not use the app\.\n/)

@@ -21,8 +21,8 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     await store.accept([eventOf('s1')])
     const [claim] = await store.claimReads(READS)
     if (!claim) throw new Error('nothing was claimed')
-    hints.length = 0
     await proxy.quiet(300)
+    hints.length = 0
     const lost = proxy.cutAfter(COMMIT)
     const changes = [{ id: 'c1', key: 'changes:b1', businessUid: 'b1', cause: 'event', payload: '{}' }]
     expect(await store.finishRead(claim, shows(claim, 'purchased', { changes: changes as never }))).toBe(true)

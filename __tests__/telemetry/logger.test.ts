@@ -54,7 +54,8 @@ describe('the logger', () => {
     }
     await createScene({ logger, clock })
     await until('the failure is reported', () => lines.length > 0)
-    expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected' }, 'Error: no timer']])
+    const stack = expect.stringContaining('logger.test')
+    expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected', stack }, 'Error']])
   })
 
   it('gets a change of health without a call of health()', async () => {

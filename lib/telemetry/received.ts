@@ -54,7 +54,7 @@ function framesOf(thrown: unknown): { called: string; place: string }[] {
   const [, ...lines] = (stackOf(thrown) ?? '').split('\n')
   const end = lines.findIndex((line) => !line.startsWith(FRAME))
   return lines.slice(0, end === -1 ? lines.length : end).flatMap((line) => {
-    const place = PLACE.exec(line)?.[0]
+    const place = placeIn(line)
     return place === undefined ? [] : { called: line.slice(0, -place.length).trimStart(), place }
   })
 }
@@ -65,7 +65,19 @@ const NAMES = (
   'record observedAt event request import reconcile missing revoked ended moved other_item'
 ).split(' ')
 /** The place in a frame: in brackets after the name of the function, or the whole of a frame without a name. */
-const PLACE = /\((?:[^()]*:\d+:\d+|native|<anonymous>)\)$|\S+:\d+:\d+$/
+function placeIn(line: string): string | undefined {
+  if (!line.endsWith(')')) {
+    const last = line.slice(line.lastIndexOf(' ') + 1)
+    return POSITION.test(last) ? last : undefined
+  }
+  const place = line.slice(line.lastIndexOf('('))
+  const named = place.slice(1, -1)
+  const isPlace = POSITION.test(named) || named === 'native' || named === '<anonymous>'
+  return isPlace && !named.includes(')') ? place : undefined
+}
+
+/** Line and column, after a file. */
+const POSITION = /:\d{1,9}:\d{1,9}$/
 
 /** Parts of this many characters that two texts share are no chance. */
 const GRAM = 6

@@ -4,7 +4,7 @@ import type { Hint } from '../../../lib/store/port/store.js'
 import { postgresStore } from '../../../lib/store-option.js'
 import { onCleanUp } from '../../support/clean-up.js'
 import { ENGINE_NAMES, type EngineName, useEngine } from '../../support/engines/engines.js'
-import { engine, listeners } from '../../support/engines/one-postgres.js'
+import { engine } from '../../support/engines/one-postgres.js'
 import { openedStore, storeOf } from '../../support/engines/open-store.js'
 import { itWhereShared } from '../../support/engines/sharing.js'
 import { storeOption } from '../../support/engines/store-option.js'
@@ -156,6 +156,8 @@ describe('instances on PostgreSQL', () => {
       return true
     })
     const begun = Date.now()
+    const received: Hint[] = []
+    store.subscribe((hint) => void received.push(hint))
 
     platform.paymentIssue(uid)
     await scene.deliver(notice('b1', uid))
@@ -164,10 +166,10 @@ describe('instances on PostgreSQL', () => {
     await until('another connection listens', () => listens > 0, 15_000 - (Date.now() - begun))
 
     // It also receives a notification, which a poll alone would not show.
-    await listeners(2, address)
+    const isOfAny = (hint: Hint) => hint.kind === 'requested' && hint.businessUid === null
+    await until('the connection has received its own message', () => received.some(isOfAny))
     platform.confirmPayment(uid)
-    const received: Hint[] = []
-    store.subscribe((hint) => void received.push(hint))
+    received.length = 0
     await scene.deliver(notice('b1', uid))
     await until('the notification has arrived', () =>
       received.some((hint) => hint.kind === 'requested' && hint.businessUid === 'b1'),

@@ -106,7 +106,8 @@ describe('a handler that fails', () => {
     // By now, an unhandled rejection would have ended this process.
     await new Promise((resolve) => setImmediate(resolve))
     expect(dead).toEqual(ids)
-    expect(logged.join()).toContain('the pager is away')
+    // Without the text, which may repeat what was received.
+    expect(logged.join()).toMatch(/handling Error .*failing-handlers/)
   })
 
   const things: [string, () => unknown][] = [
