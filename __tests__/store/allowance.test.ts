@@ -67,7 +67,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect((await store.counts()).pending).toBe(5)
   })
 
-  it('A60 A228 gets no room beside a known name, and the sender of both gets 503', async () => {
+  it('A60, A228 gets no room beside a known name, and the sender of both gets 503', async () => {
     const { store, jump, uids } = await opened({ event: { rows: 3, bytes: 1_000_000 } })
     await store.accept([eventOf('known')])
     const claim = await claimed(store)
@@ -84,7 +84,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(await uids()).toEqual(['known', 'waiting 0', 'waiting 1', 'waiting 2'])
   })
 
-  it('A61 A229 gets no room from an event that was set aside until a process has its handler again', async () => {
+  it('A61, A229 gets no room from an event that was set aside until a process has its handler again', async () => {
     const { store, sql, jump } = await opened({ event: { rows: 2, bytes: 1_000_000 } })
     for (const uid of ['s1', 's2']) {
       // So that what is stored is measured again, and none makes room for the next.

@@ -191,6 +191,8 @@ describe('C196 the steps of the page on migrating', () => {
   it('bring an app from SQLite to PostgreSQL, word by word', async () => {
     const folder = temporaryFolder()
     const { from, platform, answers } = await lived('SQLite', `sqlite:${join(folder, 'marketplace.db')}`)
+    // As the store says of it.
+    platform.faults.add({ on: 'read', kind: 'status', status: 404, business_uid: 'ended' })
     const left = (await rowsAt(from)).journal.filter(({ status }) => status === 'pending')
     const DATABASE_URL = await ENGINE.PostgreSQL.freshAddress()
     const [, chapter = ''] = page('docs/migrating.md').split('## From SQLite to PostgreSQL\n')
