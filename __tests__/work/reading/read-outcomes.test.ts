@@ -73,6 +73,31 @@ describe('reads that fail', () => {
     }
   })
 
+  it('of what was never read count no more when the platform shows a record, of the same business or another', () => {
+    for (const uid of ['a', 'b']) {
+      const { note, problems, pass } = outcomes()
+      note('a', OUTAGE, true)
+      pass(30 * SECOND)
+      expect(problems()).toHaveLength(1)
+      note(uid, FOUND)
+      expect(problems()).toEqual([])
+    }
+  })
+
+  it('count as long as their next try may take: after that another process made it', () => {
+    for (const isUnread of [undefined, true])
+      for (const failingMs of [0, MINUTE, 10 * MINUTE]) {
+        const { note, problems, pass } = outcomes()
+        note('a', OUTAGE, isUnread)
+        pass(failingMs)
+        note('a', OUTAGE, isUnread)
+        pass(2 * failingMs + MINUTE)
+        expect(problems()).toHaveLength(1)
+        pass(1)
+        expect(problems()).toEqual([])
+      }
+  })
+
   it('are a problem after half a minute', () => {
     const { note, problems, pass } = outcomes()
     for (const uid of ['a', 'b', 'c']) note(uid, OUTAGE)

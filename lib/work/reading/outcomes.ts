@@ -4,13 +4,13 @@ import type { ReadResult } from '../../platform/read-result.js'
 
 /** The number of businesses whose last read counts. */
 const WINDOW = 20
-/** A shorter outage ends by itself and is not reported. */
+/** A shorter outage ends by itself and is not reported. A failed read counts for two of them, and for twice as long as it failed. */
 const OUTAGE_AFTER_MS = 30 * SECOND
 
 type Outcome =
   /** The store counts these; only this process knows their HTTP status. */
   | { kind: 'refused'; code: string; status: number | undefined }
-  | { kind: 'failed'; code: string; since: number }
+  | { kind: 'failed'; code: string; since: number; at: number }
 
 type Outcomes = Map<string, Outcome | undefined>
 
@@ -20,7 +20,8 @@ type Outcomes = Map<string, Outcome | undefined>
  * store has the reads that the platform refused.
  *
  * Subscriptions that were never read are judged apart: anybody with the delivery secret can make them up, and the
- * platform's quick denials of them would hide that it does not answer for the others.
+ * platform's quick denials of them would hide that it does not answer for the others. A record that it shows proves that
+ * it answers, so their failures before that do not count.
  */
 export function createReadOutcomes({ clock }: { clock: Clock }) {
   const age = createAgingTime(clock)
@@ -40,9 +41,13 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
   }
 
   function problemOfOutage(latest: Outcomes): HealthProblem[] {
-    const failed = [...latest.values()].filter((outcome) => outcome?.kind === 'failed')
+    const now = clock.monotonic()
+    // The next try comes within about the time since the first one. If it did not, another process made it.
+    const failed = [...latest.values()]
+      .filter((outcome) => outcome?.kind === 'failed')
+      .filter(({ since, at }) => now - at <= 2 * (at - since + OUTAGE_AFTER_MS))
     if (!isMost(failed.length, latest.size)) return []
-    const lasted = clock.monotonic() - Math.min(...failed.map(({ since }) => since))
+    const lasted = now - Math.min(...failed.map(({ since }) => since))
     if (lasted < OUTAGE_AFTER_MS) return []
     const code = mostCommon(
       failed.map((outcome) => outcome.code),
@@ -73,9 +78,12 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
           problemOf('credentials_refused', "the platform refuses the app's credentials"),
         )
       if (result.kind === 'outage') {
-        const since = before?.kind === 'failed' ? before.since : clock.monotonic()
-        latest.set(businessUid, { kind: 'failed', code: result.code, since })
+        const at = clock.monotonic()
+        const since = before?.kind === 'failed' ? before.since : at
+        latest.set(businessUid, { kind: 'failed', code: result.code, since, at })
       } else latest.set(businessUid, refusalIn(result))
+      if (result.kind === 'found')
+        for (const [each, outcome] of unread) if (outcome?.kind === 'failed') unread.delete(each)
       for (const oldest of latest.keys()) {
         if (latest.size <= WINDOW) break
         latest.delete(oldest)
