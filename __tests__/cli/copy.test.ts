@@ -34,7 +34,7 @@ describe('the command copy', () => {
       env: settingsFor(platform, to),
     })
     expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toEqual([
-      { actor: 'ada', action: 'copy', reason: 'ticket 812', entry_id: null },
+      { actor: 'ada', action: 'copy', reason: `ticket 812 (from ${from})`, entry_id: null },
     ])
 
     // The way back, into another schema, with JSON.

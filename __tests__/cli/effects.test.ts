@@ -122,6 +122,18 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     expect(action?.payload).toMatchObject({ reason: '1 entry: {"status":"dead"}' })
   })
 
+  it('K438 the journal has what was done beside a reason of any length', async () => {
+    for (const [given, reason] of [
+      ['ticket 7', 'ticket 7 (all within 10 min)'],
+      ['r'.repeat(600), `${'r'.repeat(480)} (all within 10 min)`],
+      ['', 'all within 10 min'],
+    ] as const) {
+      await runCliHere(['refresh', '--all', '--reason', given], { env })
+      const [action] = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--kind', 'action'))
+      expect(action?.payload).toMatchObject({ action: 'refresh', reason })
+    }
+  })
+
   it('explain says that an answer is not known yet, and shows 20 subscriptions and how many more there are', async () => {
     const lines = Array.from({ length: 22 }, (_, i) => `many-${i},b-many`)
     const input = ['subscription_uid,business_uid', ...lines].join('\n')

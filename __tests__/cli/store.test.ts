@@ -99,12 +99,15 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(jsonLines((await run(['journal', 'list', '--dead', '--json'])).stdout)).toHaveLength(dead.length)
 
     expect(await run(['journal', 'replay', id, '--reason', 'ticket 812'])).toMatchObject({ code: 0 })
-    const rest = await run(['journal', 'replay', '--dead', '--json'])
+    const rest = await run(['journal', 'replay', '--dead', '--json', '--reason', 'ticket 7'])
     expect(jsonLines(rest.stdout)[0]).toMatchObject({ replayed: dead.length - 1 })
     expect(await run(['journal', 'replay', '--dead'])).toMatchObject({ code: 1 })
     const actions = await run(['journal', 'list', '--kind', 'action', '--json'])
     expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toMatchObject([
-      { actor: 'ada', action: 'replay' },
+      {
+        ...{ actor: 'ada', action: 'replay', entry_id: null },
+        reason: `ticket 7 (${dead.length - 1} ${dead.length === 2 ? 'entry' : 'entries'}: {"status":"dead"})`,
+      },
       { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
     ])
   })
@@ -220,7 +223,7 @@ export default {
   it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {
     const { run, env } = unchanged
     const copy = join(temporaryFolder(), 'copy.db')
-    const backup = await run(['backup', copy, '--json'])
+    const backup = await run(['backup', copy, '--json', '--reason', 'ticket 812'])
     if (name === 'PostgreSQL') {
       expect(backup).toMatchObject({ code: 3, stdout: '' })
       expect(backup.stderr).toContain('pg_dump')
@@ -230,6 +233,11 @@ export default {
     const ofCopy = { ...env, MARKETPLACE_STORE: `sqlite:${copy}` }
     expect(await runCli(['explain', 'b-paid'], { env: ofCopy })).toMatchObject({ code: 0 })
     expect(await run(['backup', copy])).toMatchObject({ code: 3 })
+    const actions = jsonLines<JournalEntry>(
+      (await run(['journal', 'list', '--kind', 'action', '--name', 'backup', '--json'])).stdout,
+    )
+    const reasons = actions.map(({ payload }) => (payload as { reason: string }).reason)
+    expect(reasons).toEqual([copy, `ticket 812 (${copy})`])
   })
 
   it('prints the next step while an app holds its SQLite file, and works beside an app on PostgreSQL', async () => {

@@ -147,13 +147,13 @@ export function createReporting(options: {
 
     onHandlerError: failures.add,
 
-    /** A person did something. No erasure reaches a log, so the line never has the uid of the business. */
+    /** A person did something. No erasure reaches a log, so the line names the business by its hash, also in the reason. */
     action({ id, name, businessUid, payload }: NewAction) {
       const { actor, reason, entry_id } = JSON.parse(payload) as Record<string, string | null>
-      const about = { id, action: name, actor, reason, entry_id }
-      const withoutUids = businessUid === null ? (text: string) => text : createUidRemoval(businessUid)
+      const why = reason && businessUid !== null ? createUidRemoval(businessUid)(reason) : reason
+      const about = { id, action: name, actor, reason: why, entry_id }
       const fields: Record<string, string> = { area: 'audit', code: 'action' }
-      for (const [field, value] of Object.entries(about)) if (value) fields[field] = withoutUids(value)
+      for (const [field, value] of Object.entries(about)) if (value) fields[field] = value
       if (businessUid !== null) fields.business_uid = auditUid(businessUid)
       telemetry.report('info', fields, 'A person did something that the journal records')
     },

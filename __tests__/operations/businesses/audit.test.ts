@@ -6,6 +6,7 @@ import { createErase } from '../../../lib/operations/businesses/erase.js'
 import { createJournalOperations } from '../../../lib/operations/journal/journal-operations.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { notice } from '../../support/events.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
@@ -53,8 +54,9 @@ describe.each(ENGINE_NAMES)('K157 the audit of an erased business on %s', (name)
     const rest = await marketplace.journal.list({ businessUid: ERASED, before: pages.at(-1)?.id as string })
     expect([...pages, ...rest].map((entry) => entry.name)).toEqual(audit.map(([action]) => action))
 
-    // Actions that do not belong to the business lose its names, and nothing else.
-    expect(await reasonsOf(marketplace, 'another')).toEqual([`not [erased] but The.Erasing, of ${HASH}`])
+    // An action on several businesses loses its names, one of another business only the field, and nothing else.
+    const several = (await marketplace.journal.list({ kind: 'action', name: 'backup' }))[0]
+    expect(several?.payload).toMatchObject({ reason: `not [erased] but The.Erasing, of ${HASH}` })
     expect(await reasonsOf(marketplace, 'The.Erasing')).toEqual(['1 of 2'])
     await marketplace.close()
     expect(await tracesOf([ERASED, SUBSCRIPTION, GONE], store)).toEqual([])
@@ -104,11 +106,11 @@ describe.each(ENGINE_NAMES)('K157 the audit of an erased business on %s', (name)
       `with recursive numbers(n) as (select 1 union all select n + 1 from numbers where n < ${to})`
     await sql(`insert into journal
       (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, settled_at)
-      ${numbers(1_201)} select 'a' || n, 'action', 'look', 'action', 'a' || n, 'another',
+      ${numbers(1_201)} select 'a' || n, 'action', 'look', 'action', 'a' || n, null,
         '{"reason":"uid-' || (n * 2) || ' and uid-9999"}', 'done', 0, n, n from numbers`)
     await sql(`insert into subscriptions (subscription_uid, business_uid, generation, settled_generation, urgency, unread,
         verifying, lapses, created_at)
-      ${numbers(2_402)} select 'uid-' || n, 'the-erased', 0, 0, 4, 1, 0, 0, 1 from numbers`)
+      ${numbers(2_402)} select 'uid-' || n, 'the-erased', 0, 0, 4, 0, 0, 0, 1 from numbers`)
     await store.erase('the-erased', {
       id: 'erasure',
       name: 'erase',
@@ -120,6 +122,65 @@ describe.each(ENGINE_NAMES)('K157 the audit of an erased business on %s', (name)
     )
     expect(rows).toEqual([{ payload: '{"reason":"[erased] and uid-9999"}' }])
   }, 60_000)
+})
+
+describe.each(ENGINE_NAMES)('K437 the audit of the others, when a business is erased on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('stays as it is, whatever a sender names as a subscription of the erased one', async () => {
+    const { platform, marketplace, deliver } = await createScene({ store: await engine.freshAddress() })
+    const { journal, businesses } = marketplace
+    const words = ['eve@example.com', 'export', 'replay', 'ticket 7', 'ticket', 'erase', 'the owner', 's-2']
+    await purchase(platform, marketplace)
+    const eve = { actor: 'eve@example.com', reason: 'ticket 7 of the owner' }
+    await journal.recordAction({ ...eve, action: 'export', businessUid: 'biz-2', subscriptionUid: 's-2' })
+    await journal.recordAction({ ...eve, action: 'replay' })
+    const [hidden, whole] = [`<${ERASED}> and ${SUBSCRIPTION}`, `${ERASED} in biz-2`]
+    await journal.recordAction({ ...eve, action: 'look', businessUid: 'biz-2', reason: whole })
+    const others = await journal.list({ kind: 'action' })
+    await journal.recordAction({
+      ...eve,
+      action: 'export',
+      businessUid: ERASED,
+      reason: `${eve.reason}: ${hidden}`,
+    })
+    for (const word of words) await deliver(notice(ERASED, word))
+    await marketplace.settled()
+    expect((await businesses.export(ERASED)).subscriptions).toHaveLength(words.length + 1)
+
+    await businesses.erase(ERASED, eve)
+    const left = await journal.list({ kind: 'action' })
+    expect(left.slice(2)).toEqual(others)
+    expect(left.slice(0, 2).map(({ payload }) => payload)).toMatchObject([
+      { ...eve, action: 'erase' },
+      { ...eve, action: 'export', reason: `${eve.reason}: <${HASH}> and [erased]` },
+    ])
+  })
+
+  it('keeps who did what, also when the uid is the name of a person or of an action', async () => {
+    const lines: object[] = []
+    const logger = { info: (fields: object) => void lines.push(fields), warn() {}, error() {} }
+    const { marketplace } = await createScene({ store: await engine.freshAddress(), logger, worker: false })
+    const { journal, businesses } = marketplace
+    const uids = ['eve@example.com', 'export', 'erase']
+    for (const businessUid of [...uids, undefined])
+      await journal.recordAction({
+        ...{ actor: 'eve@example.com', action: 'export', reason: 'for eve@example.com' },
+        ...(businessUid === undefined ? {} : { businessUid }),
+      })
+    for (const uid of uids) await businesses.erase(uid, { actor: 'eve@example.com' })
+    const actions = [...Array(3).fill('erase'), ...Array(4).fill('export')]
+    const kept = await journal.list({ kind: 'action' })
+    expect(kept.map((entry) => [entry.name, entry.payload])).toMatchObject(
+      actions.map((action) => [action, { actor: 'eve@example.com', action }]),
+    )
+    // Its own reason, and that of the action on several, have lost the uid.
+    expect(JSON.stringify(kept).match(/for eve@example\.com/g)).toHaveLength(2)
+    expect(await journal.list({ kind: 'action', name: 'export' })).toHaveLength(4)
+    expect(lines.filter((line) => 'action' in line)).toMatchObject(
+      actions.toReversed().map((action) => ({ actor: 'eve@example.com', action })),
+    )
+  })
 })
 
 describe('the line of an action in the logger', () => {
@@ -198,7 +259,7 @@ async function actOn({ journal }: Marketplace) {
   })
   const mixed = `not ${SUBSCRIPTION} but The.Erasing, of ${ERASED}`
   await journal.recordAction({
-    ...{ actor: 'otto', action: `look at ${ERASED}`, businessUid: 'another' },
+    ...{ actor: 'otto', action: 'backup' },
     reason: mixed,
   })
   await journal.recordAction({

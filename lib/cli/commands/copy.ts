@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { copyStore, type PostgresStore, postgresStore } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
-import type { Act } from '../terminal/context.js'
+import { type Act, reasonWith } from '../terminal/context.js'
 import { DONE, FIXES, Stop, stopFor, USAGE } from '../terminal/exit-codes.js'
 import { asLines, plural } from '../terminal/layout.js'
 import { passwordsOf } from '../terminal/settings.js'
@@ -38,7 +38,7 @@ export function addCopy(program: Command, act: Act) {
         const [source, target] = [nameOf(from, given.fromSchema), nameOf(to, given.toSchema)]
         const summary = await copyStore(storeOf(from, given.fromSchema), storeOf(to, given.toSchema), {
           actor,
-          reason: reason ?? `from ${source}`,
+          reason: reasonWith(reason, `from ${source}`),
           onProgress: ({ done, total }) => out.progress(`copying ${done} of ${total} rows …`),
         }).catch((error) => {
           throw stopFor(error, { ...FIXES, ...FIXES_OF_COPY })

@@ -22,7 +22,7 @@ export interface Action {
   businessUid?: string | number
   subscriptionUid?: string | number
   entryId?: string
-  /** The object of the action, without identifiers of businesses and subscriptions. The journal gets it as the reason if the person gave none. */
+  /** The object of the action, without identifiers of businesses and subscriptions. The journal gets it beside the reason of the person. */
   about?: string
 }
 
@@ -113,12 +113,8 @@ export function createContext(given: {
     },
 
     async record(marketplace, { about, ...action }) {
-      const why = reason ?? about
-      await marketplace.journal.recordAction({
-        actor,
-        ...action,
-        ...(why ? { reason: why.slice(0, MAX_REASON) } : {}),
-      })
+      const why = about === undefined ? reason : reasonWith(reason, about)
+      await marketplace.journal.recordAction({ actor, ...action, ...(why ? { reason: why } : {}) })
     },
 
     async close() {
@@ -129,6 +125,14 @@ export function createContext(given: {
 
 /** The journal takes no longer one. */
 const MAX_REASON = 500
+
+/** The reason that the person gave, then what was done. Of two that are too long together, each has half of the length. */
+export function reasonWith(given: string | undefined, about: string): string {
+  if (!given) return about.slice(0, MAX_REASON)
+  const most = MAX_REASON - ' ()'.length
+  const done = about.slice(0, Math.max(most / 2, most - given.length))
+  return `${given.slice(0, most - done.length)} (${done})`
+}
 
 const NO_STORE = 'sqlite::memory:'
 

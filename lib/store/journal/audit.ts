@@ -36,26 +36,34 @@ const EDGE = '(?:(?<![a-z\\d])|(?![a-z\\d]))'
 const SYNTAX = /[\\^$.*+?()[\]{}|/]/g
 
 /** What an erasure changes in an action. */
-export type AuditRow = Pick<JournalTable, 'id' | 'name' | 'business_uid' | 'subscription_uid' | 'payload'>
+export type AuditRow = Pick<JournalTable, 'id' | 'business_uid' | 'subscription_uid' | 'payload'>
 
-/** Returns a function that makes of an action what stays of it; the same object if nothing in it names the business. */
+/**
+ * Returns a function that makes of an action what stays of it; the same object if nothing in it names the business. Who did
+ * what always stays. Only reasons of the business, and of actions on several, lose uids, because the senders of deliveries
+ * choose uids too: `subscriptionUids` are those that the platform has shown.
+ */
 export function createAnonymiser(businessUid: string, subscriptionUids: readonly string[] = []) {
   const withoutUids = createUidRemoval(businessUid, subscriptionUids)
   const subscriptions = new Set(subscriptionUids)
+  const owners = new Set([businessUid, auditUid(businessUid), null])
+
+  function withoutUidsInReason(payload: string): string {
+    const fields = JSON.parse(payload)
+    if (typeof fields.reason !== 'string') return payload
+    const reason = withoutUids(fields.reason)
+    return reason === fields.reason ? payload : JSON.stringify({ ...fields, reason })
+  }
 
   return function anonymised<Row extends AuditRow>(row: Row): Row {
     const { business_uid, subscription_uid } = row
     const isOfBusiness = business_uid === businessUid
     const namesSubscription =
       subscription_uid !== null && (isOfBusiness || subscriptions.has(subscription_uid))
-    const name = row.name === 'erase' ? row.name : withoutUids(row.name)
-    const payload = JSON.stringify(JSON.parse(row.payload), (_key, value) =>
-      typeof value === 'string' ? withoutUids(value) : value,
-    )
-    if (!isOfBusiness && !namesSubscription && name === row.name && payload === row.payload) return row
+    const payload = owners.has(business_uid) ? withoutUidsInReason(row.payload) : row.payload
+    if (!isOfBusiness && !namesSubscription && payload === row.payload) return row
     return {
       ...row,
-      name,
       business_uid: isOfBusiness ? auditUid(businessUid) : business_uid,
       subscription_uid: namesSubscription ? null : subscription_uid,
       payload,

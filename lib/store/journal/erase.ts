@@ -72,21 +72,22 @@ export function createErasing(options: {
     await journal.insertAction(trx, { ...record, businessUid: auditUid(businessUid) })
   }
 
-  /** Anonymises all actions, with the names of some subscriptions at a time: any person may have typed any of them. */
+  /** Anonymises the actions that name the business, with some subscriptions at a time: any of them may stand in a reason. */
   async function actions(businessUid: string): Promise<number> {
     let rows = 0
     for (let after = ''; ; ) {
-      const uids = await subscriptionsAfter(businessUid, after)
+      const uids = await shownAfter(businessUid, after)
       rows += await anonymise(createAnonymiser(businessUid, uids))
       if (uids.length < NAMES) return rows
       after = uids.at(-1) as string
     }
   }
 
-  async function subscriptionsAfter(businessUid: string, after: string): Promise<string[]> {
+  /** Those that the platform has shown: any others were named by a sender of deliveries, and may be words of a reason. */
+  async function shownAfter(businessUid: string, after: string): Promise<string[]> {
     const rows = await read((db) =>
       sql<{ uid: string }>`
-        select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
+        select subscription_uid as uid from subscriptions where business_uid = ${businessUid} and unread = 0
           and subscription_uid > ${after} order by subscription_uid limit ${NAMES}`.execute(db),
     )
     return rows.map(({ uid }) => uid)
@@ -108,9 +109,9 @@ export function createErasing(options: {
     const rows = await sql<Action>`${actionsWhere(engine.isOneOf('id', ids))} ${engine.forUpdate}`.execute(
       trx,
     )
-    for (const { id, name, business_uid, subscription_uid, payload } of rows.map(anonymised))
+    for (const { id, business_uid, subscription_uid, payload } of rows.map(anonymised))
       await sql`
-        update journal set name = ${name}, business_uid = ${business_uid}, subscription_uid = ${subscription_uid},
+        update journal set business_uid = ${business_uid}, subscription_uid = ${subscription_uid},
           payload = ${payload} where id = ${id}`.execute(trx)
     return rows.length
   }
@@ -189,6 +190,6 @@ type Action = AuditRow & { seq: number }
 /** Every action is done. The range is one of the index `journal_status`. */
 function actionsWhere(condition: Sql) {
   return sql<Action>`
-    select seq, id, name, business_uid, subscription_uid, payload from journal
+    select seq, id, business_uid, subscription_uid, payload from journal
     where status = 'done' and kind = 'action' and ${condition} order by seq limit ${ACTIONS}`
 }
