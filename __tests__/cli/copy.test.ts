@@ -10,7 +10,7 @@ import { until } from '../support/until.js'
 const ENGINE = { SQLite: ENGINES.SQLite(), PostgreSQL: ENGINES.PostgreSQL() }
 
 describe('the command copy', () => {
-  it('copies a database and says what to do next, and shows no password', async () => {
+  it('K438 copies a database and says what to do next, and shows no password', async () => {
     const from = await ENGINE.SQLite.freshAddress()
     const platform = await sold(from)
     const to = await ENGINE.PostgreSQL.freshAddress()

@@ -62,7 +62,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
   })
 
-  it('lists, shows and replays entries of the journal, and records the actor', async () => {
+  it('K438 lists, shows and replays entries of the journal, and records who did what and why', async () => {
     const { run, runEach } = await seeded({ failing: true })
     const [list, text] = (await runEach([
       ['journal', 'list', '--dead', '--json'],
@@ -220,7 +220,7 @@ export default {
     expect(ofErased).toMatchObject({ code: 0, stdout: expect.stringMatching(/erase by .*: request 12 of/) })
   })
 
-  it('backs up SQLite, and names pg_dump for PostgreSQL', async () => {
+  it('K438 backs up SQLite, and names pg_dump for PostgreSQL', async () => {
     const { run, env } = unchanged
     const copy = join(temporaryFolder(), 'copy.db')
     const backup = await run(['backup', copy, '--json', '--reason', 'ticket 812'])

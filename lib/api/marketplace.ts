@@ -245,9 +245,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     /**
      * Deletes all data that `businesses.export` returns, in small batches, except for the actions of people, which stay as
      * the audit for `retention.actionsMs`. It records an action `erase` with the time, `actor`, who did it, and `reason`. The
-     * audit has a hash in place of the business, and no identifier of its subscriptions; `businesses.history` and
-     * `journal.list` find it by the uid. Reads and handlers under way do not restore deleted data. A later delivery is stored
-     * as a new one. If it rejects, call it again.
+     * audit has a hash in place of the business; `businesses.history` and `journal.list` find it by the uid. Reads and
+     * handlers under way do not restore deleted data. A later delivery is stored as a new one. If it rejects, call it again.
      *
      * @example
      * const by = { actor: 'ada@example.com', reason: 'request 12' }

@@ -151,9 +151,9 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Deletes the data of a business: its subscriptions, the entries that name it or one of them, and its candidacies. It
    * first writes `record` as an action. The actions of people stay as the audit, until their own retention ends: they have
-   * `auditUid(businessUid)` in place of the business, and no identifier of its subscriptions. `listEntries` and `timelineOf`
-   * find them by the uid itself. Reads and handlers under way lose their leases, so their finishes change nothing. Events
-   * accepted meanwhile may stay.
+   * `auditUid(businessUid)` in place of the business, also in the reason, and none of its subscriptions. Actor and name stay.
+   * `listEntries` and `timelineOf` find them by the uid itself. Reads and handlers under way lose their leases, so their
+   * finishes change nothing. Events accepted meanwhile may stay.
    * It works in small batches. After a failure it may be called again.
    */
   erase(businessUid: string, record: NewAction): Promise<Erased>
