@@ -20,8 +20,8 @@ const ARROWS: Record<string, readonly string[]> = {
   'operations/': [...SOURCES, 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   'api/': [...SOURCES, 'entitlement/', 'work/', 'operations/', 'express/'],
-  // The command line needs only the public interface of the package.
-  'cli/': ['index.ts', 'testing/index.ts'],
+  // The command line needs the public interface of the package, and its checks of an address and of an identifier.
+  'cli/': ['index.ts', 'testing/index.ts', 'store-option.ts', 'base/record.ts'],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
 }

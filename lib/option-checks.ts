@@ -96,20 +96,27 @@ export function publishedSecrets(options: unknown): string[] {
     (address) => typeof address === 'string' && URL.canParse(address) && isOnLoopback(new URL(address)),
   )
   if (isLocal) return []
-  const isPublished = (secret: unknown) => PUBLISHED_SECRETS.includes(secret as string)
-  const known = `stands in the documentation of this package, so everybody knows it, and is only for ${ON_LOOPBACK}`
+  const clientFault = publicityOf(objectIn(app).clientSecret)
   return [
-    ...(isPublished(objectIn(app).clientSecret)
-      ? [`app.clientSecret: it ${known}: use the secret that the platform gave to your app`]
+    ...(clientFault
+      ? [`app.clientSecret: ${clientFault}: use the secret that the platform gave to your app`]
       : []),
-    ...[deliverySecrets]
-      .flat()
-      .flatMap((secret, i) =>
-        isPublished(secret)
-          ? [`deliverySecrets.${i}: it ${known}: make one with \`openssl rand -hex 24\``]
-          : [],
-      ),
+    ...[deliverySecrets].flat().flatMap((secret, i) => {
+      const fault = publicityOf(secret)
+      return fault ? [`deliverySecrets.${i}: ${fault}: make one with \`openssl rand -hex 24\``] : []
+    }),
   ]
+}
+
+/** Why everybody knows a secret, in whatever case and with whatever spaces around it; undefined for any other value. */
+function publicityOf(secret: unknown): string | undefined {
+  if (typeof secret !== 'string') return undefined
+  const text = secret.trim().toLowerCase()
+  if (text.startsWith('<') && text.endsWith('>'))
+    return `it is a placeholder in angle brackets, as in the documentation of this package, and is only for ${ON_LOOPBACK}`
+  return PUBLISHED_SECRETS.some((each) => each.toLowerCase() === text)
+    ? `it stands in the documentation of this package, so everybody knows it, and is only for ${ON_LOOPBACK}`
+    : undefined
 }
 
 function objectIn(value: unknown): Record<string, unknown> {

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import type { Clock } from './base/clock.js'
+import { type Clock, systemClock } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
 import type { Warn } from './base/warnings.js'
 import { count, isObject, sentences } from './option-checks.js'
@@ -7,6 +7,7 @@ import type { PostgresPool } from './postgres/pool.js'
 import { grantsFor } from './postgres/rights.js'
 import type { Store } from './store/port/store.js'
 import type { Engine } from './store/sql/engine.js'
+import { hasTables } from './store/sql/migrations.js'
 import { createSqlStore } from './store/sql-store.js'
 
 const SQLITE = /^sqlite:(?<path>.+)$/s
@@ -93,6 +94,22 @@ export function storeFor(option: string | PostgresStore, clock: Clock, warn?: Wa
 /** The engine of the store for a valid option. It is not opened yet. */
 export function engineFor(option: string | PostgresStore, clock: Clock): Promise<Engine> {
   return madeFor(option, clock, undefined, (load) => load())
+}
+
+/**
+ * Whether the database of a valid option has the tables of this package. It makes none. A SQLite file must exist.
+ * Rejects the errors of an opening.
+ */
+export async function hasStore(option: string | PostgresStore): Promise<boolean> {
+  const engine = await engineFor(option, systemClock)
+  try {
+    await engine.open()
+    // Without steps it only checks the rights: a role that may not use the schema does not see its tables.
+    await engine.migrate([])
+    return await hasTables(engine)
+  } finally {
+    await engine.close()
+  }
 }
 
 /** What `make` makes of the engine for the option, whose code `load` loads. */

@@ -63,15 +63,22 @@ describe('the command line', () => {
 
   it('lists each setting that is missing or unusable, and no value', async () => {
     const { code, stdout, stderr } = await runCliHere(['explain', 'b1', '--json'], {
-      env: { ...SETTINGS, MARKETPLACE_CLIENT_ID: '', DELIVERY_SECRETS: 'weak', MARKETPLACE_BASE_URL: 'odd' },
+      env: {
+        ...SETTINGS,
+        MARKETPLACE_CLIENT_ID: '',
+        DELIVERY_SECRETS: 'weak',
+        MARKETPLACE_BASE_URL: 'odd',
+        MARKETPLACE_STORE: 'odd',
+      },
     })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     const { error } = JSON.parse(stderr)
     expect(error).toMatchObject({ code: 'config_invalid', exitCode: 2 })
     expect(error.message).toContain('MARKETPLACE_CLIENT_ID is not set (app.clientId)')
     expect(error.message).toContain('MARKETPLACE_BASE_URL (platform.baseUrl): expected')
+    expect(error.message).toContain('MARKETPLACE_STORE (store): expected sqlite:<path> or postgres://…')
     expect(error.message).toMatch(/DELIVERY_SECRETS \(deliverySecrets\): .*at least 16 characters/)
-    expect(error.message).not.toContain('CLIENT_SECRET')
+    expect(error.message).not.toMatch(/CLIENT_SECRET|postgresStore|:memory:/)
   })
 
   it('L86, L87 refuses the secrets of the pages and http:// to another machine in every command', async () => {

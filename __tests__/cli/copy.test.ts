@@ -61,7 +61,8 @@ describe('the command copy', () => {
     const { marketplace } = await createScene({ store: from })
     await marketplace.start()
     const cases: [args: string[], code: number, error: string, fix: RegExp][] = [
-      [['marketplace.db', to], 2, 'argument_invalid', /^$/],
+      [['marketplace.db', to], 2, 'argument_invalid', /copy --help/],
+      [[from, 'mysql://host/app'], 2, 'argument_invalid', /copy --help/],
       [[from, to, '--from-schema', 'x'], 2, 'usage', /copy --help/],
       [['postgres://nobody@127.0.0.1:1/app', to, '--from-schema', 'a b'], 2, 'config_invalid', /^$/],
       [[`${from}-missing`, to], 3, 'copy_failed', /^$/],
@@ -71,6 +72,8 @@ describe('the command copy', () => {
     for (const [args, code, error, fix] of cases) {
       const refused = await runCliHere(['copy', ...args, '--json'])
       expect({ args, code: refused.code, stdout: refused.stdout }).toEqual({ args, code, stdout: '' })
+      // It offers nothing that an argument cannot be.
+      expect(refused.stderr).not.toMatch(/memory|postgresStore/)
       const [shown] = jsonLines<{ error: { code: string; fix: string | null } }>(refused.stderr)
       expect({ args, code: shown?.error.code }).toEqual({ args, code: error })
       expect(shown?.error.fix ?? '').toMatch(fix)

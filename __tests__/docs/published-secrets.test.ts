@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { type ConfigError, createMarketplace } from '../../lib/index.js'
 import { PUBLISHED_SECRETS } from '../../lib/option-checks.js'
 import { readOptions } from '../../lib/options.js'
 
@@ -84,6 +85,45 @@ describe('L86 a secret that stands in the pages, examples and programs', () => {
         }
       }
     }
+  })
+})
+
+describe('L86 createMarketplace', () => {
+  const typed: [how: string, clientSecret: string, deliverySecret: string][] = [
+    ['as it stands there', 'my-client-secret', 'q8Zr3mW5xK1vT7yB9nL2cD4f'],
+    ['with spaces around it', ' my-client-secret\n', ' q8Zr3mW5xK1vT7yB9nL2cD4f '],
+    ['in other case', 'My-Client-Secret', 'Q8ZR3mW5xK1vT7yB9nL2cD4F'],
+    ['as a placeholder', '<the client secret>', '<one, or several with commas>'],
+    ['as a placeholder with spaces', ' <anything> ', ' <a delivery secret of your own> '],
+  ]
+  it.each(typed)('refuses a secret of the pages %s', async (_how, clientSecret, deliverySecret) => {
+    const create = (address: string) =>
+      createMarketplace({
+        app: { clientId: 'app', clientSecret, purchasableUid: 'item' },
+        platform: { baseUrl: address, authUrl: address },
+        deliverySecrets: [STRONG, deliverySecret],
+        store: 'sqlite::memory:',
+        worker: false,
+      })
+    const faultsAt = async (address: string): Promise<readonly string[]> => {
+      try {
+        await create(address).close()
+        return []
+      } catch (error) {
+        return (error as ConfigError).faults.filter((fault) => fault.includes('the documentation of this'))
+      }
+    }
+    expect(await faultsAt('https://platform.example')).toEqual([
+      expect.stringMatching(/^app\.clientSecret: .*: use the secret/),
+      expect.stringMatching(/^deliverySecrets\.1: .*: make one with/),
+    ])
+    expect(await faultsAt('http://localhost:4010')).toEqual([])
+  })
+
+  it('takes a secret of your own that contains one', () => {
+    expect(
+      faultsOf('my-client-secret-Hn5tRw8qLd3xVz6k', 'https://platform.example', 'https://platform.example'),
+    ).toEqual([])
   })
 })
 

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
 import { copyStore, type PostgresStore, postgresStore } from '../../index.js'
+import { storeFaults } from '../../store-option.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import { type Act, reasonWith } from '../terminal/context.js'
 import { DONE, FIXES, Stop, stopFor, USAGE } from '../terminal/exit-codes.js'
 import { asLines, plural } from '../terminal/layout.js'
-import { passwordsOf } from '../terminal/settings.js'
+import { EXPECTED_ADDRESS, nameOf, passwordsOf } from '../terminal/settings.js'
 
 interface CopyOptions {
   fromSchema?: string
@@ -36,11 +37,15 @@ export function addCopy(program: Command, act: Act) {
       act(async ({ out, actor, reason }, from: string, to: string, given: CopyOptions) => {
         out.hide([...passwordsOf(from), ...passwordsOf(to)])
         const [source, target] = [nameOf(from, given.fromSchema), nameOf(to, given.toSchema)]
-        const summary = await copyStore(storeOf(from, given.fromSchema), storeOf(to, given.toSchema), {
-          actor,
-          reason: reasonWith(reason, `from ${source}`),
-          onProgress: ({ done, total }) => out.progress(`copying ${done} of ${total} rows …`),
-        }).catch((error) => {
+        const summary = await copyStore(
+          storeOf('source', from, given.fromSchema),
+          storeOf('target', to, given.toSchema),
+          {
+            actor,
+            reason: reasonWith(reason, `from ${source}`),
+            onProgress: ({ done, total }) => out.progress(`copying ${done} of ${total} rows …`),
+          },
+        ).catch((error) => {
           throw stopFor(error, { ...FIXES, ...FIXES_OF_COPY })
         })
         const { subscriptions, entries } = summary
@@ -64,18 +69,20 @@ const FIXES_OF_COPY = {
   store_unavailable: 'Check the two addresses, and that both databases run and accept this user.',
 }
 
-function storeOf(address: string, schema: string | undefined): string | PostgresStore {
+function storeOf(
+  which: 'source' | 'target',
+  address: string,
+  schema: string | undefined,
+): string | PostgresStore {
+  if (storeFaults(address).length > 0)
+    throw new Stop(USAGE, `Cannot copy the store: the ${which}: ${EXPECTED_ADDRESS}`, {
+      fix: 'See marketplace-webhooks copy --help.',
+      code: 'argument_invalid',
+    })
   if (schema === undefined) return address
   if (address.startsWith('sqlite:'))
     throw new Stop(USAGE, 'Only a database on PostgreSQL has a schema', {
       fix: 'See marketplace-webhooks copy --help.',
     })
   return postgresStore({ connectionString: address, schema })
-}
-
-/** The address without the user and the password. */
-function nameOf(address: string, schema: string | undefined): string {
-  if (address.startsWith('sqlite:') || !URL.canParse(address)) return address
-  const { protocol, host, pathname } = new URL(address)
-  return `${protocol}//${host}${pathname}${schema === undefined ? '' : ` (schema ${schema})`}`
 }

@@ -1,3 +1,4 @@
+import { requireIdentifier } from '../../base/record.js'
 import { type Marketplace, MarketplaceError, type TrackedSubscription } from '../../index.js'
 import { DONE, type ExitCode, NO } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
@@ -42,10 +43,9 @@ export async function dryRun(
   const seen = new Set<string>()
   return eachLine(customers, {
     reporter,
-    async resultFor({ subscriptionUid, businessUid }) {
-      const uid = subscriptionUid as string
-      // This lookup checks the uid of the business by the rule of the package. An undefined filter would match everything.
-      await marketplace.subscriptions.list({ businessUid: (businessUid ?? '') as string, limit: 1 })
+    async resultFor(line) {
+      const uid = requireIdentifier(line.subscriptionUid, 'subscriptionUid')
+      requireIdentifier(line.businessUid, 'businessUid')
       const known = await marketplace.subscriptions.get(uid)
       return known?.record ? 'known' : 'new'
     },

@@ -2,11 +2,18 @@ import { Console } from 'node:console'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import { ConfigError, createMarketplace, type Marketplace, type MarketplaceOptions } from '../../index.js'
+import {
+  ConfigError,
+  createMarketplace,
+  type Marketplace,
+  type MarketplaceOptions,
+  type PostgresStore,
+} from '../../index.js'
+import { hasStore, sqlitePath, storeFaults } from '../../store-option.js'
 import { optionsFromFile } from './config-file.js'
 import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
 import type { Output } from './output.js'
-import { optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
+import { nameOf, optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
 
 /** The options of every command. */
 export interface CommonOptions {
@@ -102,12 +109,10 @@ export function createContext(given: {
 
     async open({ mayCreate = false } = {}) {
       const { store = 'sqlite:marketplace.db' } = await options()
-      // Check the settings first: a missing database may be a consequence of their faults.
-      const marketplace = await create({
-        worker: false,
-        store: hasFile(store) || mayCreate ? store : NO_STORE,
-      })
-      if (typeof store === 'string') requireDatabase(store, mayCreate)
+      // Faults of the settings come first: a missing database may be a consequence of them.
+      const missing = await whyNoDatabase(store, { mayCreate, config })
+      const marketplace = await create({ worker: false, store: missing ? NO_STORE : store })
+      if (missing) throw missing
       await marketplace.start()
       return marketplace
     },
@@ -136,25 +141,35 @@ export function reasonWith(given: string | undefined, about: string): string {
 
 const NO_STORE = 'sqlite::memory:'
 
-function hasFile(store: unknown): boolean {
+/**
+ * Why a command may not open the store, or undefined. A mistyped path, database or schema would get new tables, which
+ * deny every business and hide that nothing was found.
+ */
+async function whyNoDatabase(
+  store: string | PostgresStore,
+  { mayCreate, config }: { mayCreate: boolean; config: string | undefined },
+): Promise<unknown> {
+  // Another fault of the settings.
+  if (storeFaults(store).length > 0) return undefined
+  const setting = config ? `\`store\` in ${config}` : 'MARKETPLACE_STORE'
   const path = typeof store === 'string' ? sqlitePath(store) : undefined
-  return path === undefined || existsSync(path)
-}
-
-function sqlitePath(store: string): string | undefined {
-  return /^sqlite:(.+)$/s.exec(store)?.[1]
-}
-
-/** Refuses a path without a database: a mistyped path would create an empty one, which denies every business. */
-function requireDatabase(store: string, mayCreate: boolean) {
-  const path = sqlitePath(store)
   if (path === ':memory:')
-    throw new Stop(USAGE, 'The store is sqlite::memory:, which only the process of the app can read', {
-      fix: 'Set MARKETPLACE_STORE to the database of the app.',
+    return new Stop(USAGE, 'The store is sqlite::memory:, which only the process of the app can read', {
+      fix: `Set ${setting} to the database of the app.`,
     })
-  if (path === undefined || mayCreate || existsSync(path)) return
-  throw new Stop(UNAVAILABLE, `There is no database ${resolve(path)}`, {
-    fix: 'Set MARKETPLACE_STORE to the database of the app, or create a new one with `marketplace-webhooks migrate`.',
+  if (mayCreate) return undefined
+  const isMissing = path !== undefined && !existsSync(path)
+  try {
+    if (!isMissing && (await hasStore(store))) return undefined
+  } catch (error) {
+    return error
+  }
+  const name = typeof store === 'string' ? nameOf(store) : 'PostgreSQL'
+  const why = isMissing
+    ? `There is no database ${resolve(path)}`
+    : `There are no tables of this package in ${path === undefined ? `the database ${name}` : resolve(path)}`
+  return new Stop(UNAVAILABLE, why, {
+    fix: `Set ${setting} to the database of the app, or create a new one with \`marketplace-webhooks migrate\`.`,
     code: 'store_missing',
   })
 }

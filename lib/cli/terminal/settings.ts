@@ -42,9 +42,20 @@ function inEnvironment(fault: string, env: NodeJS.ProcessEnv): string {
   const [, path = '', rest = ''] = /^([\w.]+): (.*)$/s.exec(fault) ?? []
   for (const [name, { option }] of Object.entries(SETTINGS)) {
     if (path !== option && !path.startsWith(`${option}.`)) continue
-    return env[name]?.trim() ? `${name} (${option}): ${rest}` : `${name} is not set (${option})`
+    if (!env[name]?.trim()) return `${name} is not set (${option})`
+    return `${name} (${option}): ${option === 'store' ? EXPECTED_ADDRESS : rest}`
   }
   return fault
+}
+
+/** A store as text. The option also takes values that only code can give. */
+export const EXPECTED_ADDRESS = 'expected sqlite:<path> or postgres://…'
+
+/** The address of a store without the user and the password. */
+export function nameOf(address: string, schema?: string): string {
+  if (address.startsWith('sqlite:') || !URL.canParse(address)) return address
+  const { protocol, host, pathname } = new URL(address)
+  return `${protocol}//${host}${pathname}${schema === undefined ? '' : ` (schema ${schema})`}`
 }
 
 /** The secrets in the options, which must not be printed. */

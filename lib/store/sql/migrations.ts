@@ -165,6 +165,12 @@ export async function schemaVersion(db: Connection): Promise<number> {
   return rows[0]?.version ?? 0
 }
 
+/** Whether the database has the tables of this package, of any version. */
+export async function hasTables({ read, columns }: Pick<Engine, 'read' | 'columns'>): Promise<boolean> {
+  const tables = new Set((await read((db) => columns.execute(db))).map(({ table }) => table))
+  return ['marketplace_schema', 'subscriptions', 'journal'].every((table) => tables.has(table))
+}
+
 /** Runs the missing migrations in one transaction, while no other process migrates. */
 export async function runMigrations(
   engine: Engine,

@@ -8,7 +8,7 @@ import { appOf, ofCopied, UNFINISHED_COPY } from '../../ownership.js'
 import type { EntryStatus, NewAction } from '../../port/store.js'
 import type { Columns } from '../dialect.js'
 import type { Engine } from '../engine.js'
-import { MIGRATIONS, schemaVersion } from '../migrations.js'
+import { hasTables, MIGRATIONS, schemaVersion } from '../migrations.js'
 import type { StoreOwnerTable } from '../schema.js'
 import { type Connection, type Sql, sql } from '../sql.js'
 import { withinBytes } from '../within-bytes.js'
@@ -83,8 +83,7 @@ const CHANGED = 'the source has changed meanwhile, so a process uses it: stop ev
 /** Opens a database that has the tables of this package, and brings them to this version. */
 async function openSource(from: Engine) {
   await from.open({ alone: true })
-  const tables = new Set((await from.read((db) => from.columns.execute(db))).map(({ table }) => table))
-  if (!['marketplace_schema', 'subscriptions', 'journal'].every((table) => tables.has(table)))
+  if (!(await hasTables(from)))
     throw failed(
       'the source is not a store: it has no tables of this package. Name the database that the app uses',
     )
