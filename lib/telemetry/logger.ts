@@ -6,8 +6,8 @@ import { printable } from '../base/errors.js'
 /**
  * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
  * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area`,
- * `status` and `problems`, those of the audit, and `stack` of an error of the app's own code: its class and its frames, in
- * one line.
+ * `status` and `problems`, those of the audit, and `stack` of an error of the app's own code: its class and its
+ * frames, and those of the errors that it holds and of its causes, in one line.
  *
  * Each message and each field is one printable line of at most 4,000 characters, without control and format characters.
  * None contains a secret, a token, the address of a delivery, or text of a body, a payload or a reply of the platform.
