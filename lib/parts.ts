@@ -44,6 +44,7 @@ export function createParts<Custom extends EventDefinitions>(
   const classify = createClassifier(registry)
   const telemetry = createTelemetry({
     ...options,
+    secrets: [...options.deliverySecrets, app.clientSecret],
     words: [
       ...Object.keys(PURCHASE_STATES),
       ...Object.values(registry).flatMap(({ entity_name, event_type }) => [entity_name, event_type]),

@@ -7,7 +7,7 @@ import { createTelemetry } from '../../lib/telemetry/telemetry.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { captureDebug, quietWarnings } from '../support/output.js'
-import { CLIENT, createScene } from '../support/scene.js'
+import { CLIENT, createScene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
 describe('the logger', () => {
@@ -135,6 +135,49 @@ describe('the logger', () => {
     expect(emitted).toHaveBeenCalledTimes(21)
     expect(lines.map(([level]) => level).filter((level) => level === 'warn')).toHaveLength(21)
     expect([lines.length, debugged.length]).toEqual([22, 1])
+  })
+
+  it('L1 gets no secret that an error of the app has, whole, cut off or percent-encoded; neither do DEBUG and warnings', async () => {
+    const emitted = quietWarnings()
+    const debugged = captureDebug()
+    const { logger, lines } = collecting()
+    const secrets = ['q8Zr3mW5xK1vT7yB9nL2cD4f', 'Zk4.pX9-wB2~mN7_cV5qR8sJ']
+    const app = { ...CLIENT, clientSecret: 'cl/ent ü+s3cr3t' }
+    const { marketplace, deliver } = await createScene({
+      ...{ logger, app, deliverySecrets: secrets, handlers: { retryDelaysMs: [] } },
+      verifyDelivery: ({ req }) => {
+        throw new Error(`no valid signature for ${(req as { originalUrl?: string }).originalUrl}`)
+      },
+    })
+    expect((await deliver(sampleDelivery('application/installed'))).status).toBe(503)
+    expect(lines.map(([, , message]) => message)).toContain('Error: no valid signature for /hooks/[secret]')
+    const everyByte = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&')
+    const forms = [...secrets, app.clientSecret].flatMap((secret) => [
+      ...[secret, encodeURIComponent(secret), encodeURIComponent(encodeURIComponent(secret))],
+      ...[everyByte(secret), everyByte(secret).toUpperCase(), secret.slice(0, 12)],
+    ])
+    const refused = await serve(
+      marketplace.listener({
+        path: '/hooks',
+        otherwise() {
+          const form = forms.shift()
+          throw new (Object.defineProperty(class extends Error {}, 'name', { value: `E${forms.length}` }))(
+            `at <${form}> or ${'x'.repeat(960)}${form}`,
+          )
+        },
+      }),
+    )
+    const count = forms.length
+    for (let i = 0; i < count; i++) expect((await fetch(refused)).status).toBe(500)
+    const texts = [
+      ...lines.map((line) => JSON.stringify(line)),
+      ...emitted.mock.calls.map(([message]) => String(message)),
+      ...debugged,
+    ]
+    expect(texts.filter((text) => text.includes('at <[secret]> or xx')).length).toBe(2 * count)
+    expect(debugged.join()).toContain('/hooks/[secret]')
+    const leak = /q8Zr3mW5|Zk4\.pX9-|cl\/ent ü|cl%(25)?2Fent%(25)?20%|(%[0-9a-f]{2}){8}/i
+    expect(texts.filter((text) => leak.test(text))).toEqual([])
   })
 
   it('may throw and reject', async () => {

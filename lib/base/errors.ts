@@ -150,7 +150,13 @@ export function problem(code: ErrorCode, detail?: string): Problem {
 
 /** The code of an error of this package; undefined for every other value. */
 export function ownCode(error: unknown): ErrorCode | undefined {
-  return error instanceof MarketplaceError && Object.hasOwn(ERROR_CODES, error.code) ? error.code : undefined
+  try {
+    return error instanceof MarketplaceError && Object.hasOwn(ERROR_CODES, error.code)
+      ? error.code
+      : undefined
+  } catch {
+    return undefined // a Proxy that throws
+  }
 }
 
 /** The text of an error of any kind, for a message, as one printable line; never a stack, and bounded. */
@@ -182,40 +188,96 @@ export function classOf(thrown: unknown): string {
   }
 }
 
+/** A field of a value of any kind; undefined also if reading it throws. */
+export function fieldOf(value: unknown, name: string): unknown {
+  try {
+    return (value as Record<string, unknown> | null | undefined)?.[name]
+  } catch {
+    return undefined
+  }
+}
+
 /**
- * The stack of a thrown error and of its causes, bounded; null for any other value. Each error is one printable line with
- * its class and message, and its frames follow, a line for each.
+ * The stack of a thrown error, of the first errors that it holds and of its causes, bounded; null for any other value. Each
+ * error is one printable line with its class and message, and its frames follow, a line for each.
  */
 export function stackOf(thrown: unknown): string | null {
-  const lines: string[] = []
-  try {
-    let error = thrown as Error | undefined
-    for (let depth = 0; depth < MAX_CAUSES && typeof error?.stack === 'string'; depth++) {
-      lines.push((depth === 0 ? '' : 'caused by ') + thrownText(error, 500), ...framesOf(error))
-      error = error.cause as Error | undefined
-    }
-  } catch {
-    // A getter of the error has thrown: what was read before stays.
-  }
+  const lines = errorsIn(thrown).flatMap(({ relation, text, frames }) => [relation + text, ...frames])
   return lines.length === 0 ? null : lines.join('\n').slice(0, MAX_STACK_LENGTH).toWellFormed()
 }
 
-const MAX_CAUSES = 4
+/** One error of a stack: `relation` stands before its text, such as `caused by `. */
+interface StackError {
+  error: unknown
+  relation: string
+  text: string
+  frames: string[]
+}
+
+/**
+ * A thrown error, and after each error those that it holds, as an `AggregateError` does, and its cause: each once, bounded in
+ * number and in length. Nothing for a value without a stack.
+ */
+export function errorsIn(thrown: unknown): StackError[] {
+  const found: Pick<StackError, 'error' | 'relation'>[] = []
+  function find(error: unknown, relation: string, depth: number) {
+    const isKnown = typeof error === 'object' && found.some((each) => each.error === error)
+    if (isKnown || depth === MAX_DEPTH || found.length === MAX_ERRORS) return
+    found.push({ error, relation })
+    const { count, first } = heldBy(error)
+    for (const [i, held] of first.entries()) find(held, `error ${i + 1} of ${count}: `, depth + 1)
+    const cause = fieldOf(error, 'cause')
+    if (cause !== undefined && cause !== null) find(cause, 'caused by ', depth + 1)
+  }
+  if (typeof fieldOf(thrown, 'stack') === 'string') find(thrown, '', 0)
+
+  // Each error may take an equal share of what those before it have left.
+  let left = MAX_STACK_LENGTH
+  return found.map(({ error, relation }, i) => {
+    const end = left - Math.floor(left / (found.length - i))
+    const text = thrownText(error, Math.min(500, left - end - relation.length - 1))
+    left -= relation.length + text.length + 1
+    const frames: string[] = []
+    for (const frame of framesOf(error)) {
+      if (left - frame.length - 1 < end) break
+      left -= frame.length + 1
+      frames.push(frame)
+    }
+    return { error, relation, text, frames }
+  })
+}
+
+/** How many errors a value holds in its field `errors`, and the first ones. */
+function heldBy(error: unknown): { count: number; first: unknown[] } {
+  try {
+    const { errors } = error as { errors?: unknown }
+    const isHolder = types.isNativeError(error) && Array.isArray(errors)
+    if (isHolder) return { count: errors.length, first: errors.slice(0, MAX_HELD) }
+  } catch {
+    // A getter has thrown.
+  }
+  return { count: 0, first: [] }
+}
+
+const MAX_ERRORS = 8
+const MAX_DEPTH = 4
+/** The most that is shown of the errors that one error holds. */
+const MAX_HELD = 3
 const MAX_FRAMES = 20
 const MAX_STACK_LENGTH = 4_000
-/** How the frames begin in `stackOf`, and no other line. */
-export const FRAME = '    at '
 
-function framesOf({ stack = '', message }: Error): string[] {
+function framesOf(error: unknown): string[] {
+  const [stack, message] = [fieldOf(error, 'stack'), fieldOf(error, 'message')]
+  if (typeof stack !== 'string') return []
   // The message stands in front of the frames, and it may contain lines that look like frames.
-  const at = stack.indexOf(message)
+  const at = typeof message === 'string' ? stack.indexOf(message) : -1
   return stack
-    .slice(at === -1 ? 0 : at + message.length)
+    .slice(at === -1 ? 0 : at + String(message).length)
     .slice(0, 100_000)
     .split('\n')
     .filter((line) => /^\s+at \S/.test(line))
     .slice(0, MAX_FRAMES)
-    .map((line) => FRAME + printable(line.trim().slice(3), 300))
+    .map((line) => `    at ${printable(line.trim().slice(3), 300)}`)
 }
 
 /** The longest line of a log, and the longest text of one of its fields. */

@@ -11,7 +11,7 @@ export const WARNINGS = {
     'adoptStore is set, so this app takes over the store, even from another app. Remove the option after one start',
   handler_failed:
     'It is called again after each pause of handlers.retryDelaysMs. onHandlerError() gets every failed try, and ' +
-    'journal.get() returns the entry with the message and the stack',
+    "journal.get() returns the entry with the message and the stack, and journal.list({ status: 'dead' }) every entry that is given up",
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
     '503. It must return true or false at once. health() is degraded until the rule answers',

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
 import type { Envelope, Receipt } from '../base/envelope.js'
-import { type ErrorCode, MarketplaceError } from '../base/errors.js'
+import { type ErrorCode, MarketplaceError, ownCode } from '../base/errors.js'
 import { type BodyRequest, createBodyReader } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
 import { type Body, envelopesOf } from './envelopes.js'
@@ -83,7 +83,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
       return
     }
     const refuse = (thrown: unknown, outcome?: DeliveryOutcome, text?: string) => {
-      const error = thrown instanceof MarketplaceError ? thrown : notAccepted(thrown)
+      const error = ownCode(thrown) ? (thrown as MarketplaceError) : notAccepted(thrown)
       tally(outcome ?? error.code, error, true, text)
       const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
       replyProblem(req, res, error.code, error.message, { headers, clock })

@@ -1,5 +1,5 @@
 import type { Clock } from '../base/clock.js'
-import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
+import { classOf, messageOf, ownCode } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
 import type { RuleFailure } from '../entitlement/own-rule.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
@@ -62,7 +62,7 @@ export function createReporting(options: {
       count('deliveries', { outcome })
       // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
       const { cause } = error ?? {}
-      const isTurnedAway = cause instanceof MarketplaceError && cause.code === 'delivery_turned_away'
+      const isTurnedAway = ownCode(cause) === 'delivery_turned_away'
       if (!isTurnedAway) replies.note(outcome, isDelivery)
       if (cause) failure('receiving', cause, outcome === 'verification_failed' ? body : undefined)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
@@ -177,7 +177,7 @@ export function createReporting(options: {
 
     openFailed(error: unknown) {
       failure('opening', error)
-      telemetry.warn('store_not_open', messageOf(error), error instanceof MarketplaceError ? error.code : '')
+      telemetry.warn('store_not_open', messageOf(error), ownCode(error))
     },
   }
 }

@@ -6,8 +6,8 @@ import { printable } from '../base/errors.js'
 /**
  * The app's logger, by shape: pino, bunyan, `console`, Fastify's. Each call is `(fields, message)`: pino writes a
  * structured line, and `console` prints `{ code: 'handler_failed' } A handler of …`. The fields are `code`, `area`,
- * `status` and `problems`, those of the audit, and `stack` of an error of the app's own code: its class and its frames, in
- * one line.
+ * `status` and `problems`, those of the audit, and `stack` of an error of the app's own code: its class and its
+ * frames, and those of the errors that it holds and of its causes, in one line.
  *
  * Each message and each field is one printable line of at most 4,000 characters, without control and format characters.
  * None contains a secret, a token, the address of a delivery, or text of a body, a payload or a reply of the platform.
@@ -27,17 +27,59 @@ export interface Logger {
 export type LogFields = Record<string, string | number>
 export type LogLevel = keyof Logger
 
+/** Returns the printable text without secrets. */
+export type Line = (text: string) => string
+
+/**
+ * Every text of a log goes through the function that this returns. It masks each of `secrets`, also percent-encoded, and its
+ * beginning, because the texts of errors are cut off.
+ */
+export function createLine(secrets: readonly string[]): Line {
+  const long = [...new Set(secrets)].filter((secret) => secret.length >= MIN_SECRET)
+  if (long.length === 0) return (text) => printable(text)
+  // The longest one first: another one may be its beginning.
+  const search = new RegExp(
+    long
+      .sort((a, b) => b.length - a.length)
+      .map(patternOf)
+      .join('|'),
+    'g',
+  )
+  return (text) => printable(text.replace(search, '[secret]'))
+}
+
+/** Shorter ones are not masked, and are no secrets: they would hide common words. */
+const MIN_SECRET = 8
+
+/** A pattern for a secret and each of its beginnings of `MIN_SECRET` characters and more. */
+function patternOf(secret: string): string {
+  const characters = [...secret].map((character) => {
+    const bytes = [...Buffer.from(character)].map((byte) => {
+      const digits = byte.toString(16).padStart(2, '0')
+      // A text that is encoded several times has `%25` for each `%`.
+      return `%(?:25){0,3}${[...digits].map((digit) => (digit > '9' ? `[${digit}${digit.toUpperCase()}]` : digit)).join('')}`
+    })
+    return `(?:${character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')}|${bytes.join('')})`
+  })
+  const rest = characters.slice(MIN_SECRET)
+  return (
+    characters.slice(0, MIN_SECRET).join('') +
+    rest.map((each) => `(?:${each}`).join('') +
+    ')?'.repeat(rest.length)
+  )
+}
+
 type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
 /**
- * Passes a line to the app's logger, printable. Errors of the logger are dropped: it must not stop the work it reports.
+ * Passes a line to the app's logger, with each text as `line` returns it. Errors of the logger are dropped: it must not stop the work it reports.
  */
-export function createLog(logger: Logger | undefined): Log | undefined {
+export function createLog(logger: Logger | undefined, line: Line): Log | undefined {
   return (
     logger &&
     function log(level, fields, message) {
       try {
-        const result = logger[level]?.(printableFields(fields), printable(message))
+        const result = logger[level]?.(shownFields(fields, line), line(message))
         if (result instanceof Promise) result.catch(() => {})
       } catch {
         // There is no other place to report it.
@@ -46,10 +88,10 @@ export function createLog(logger: Logger | undefined): Log | undefined {
   )
 }
 
-function printableFields(fields: LogFields): LogFields {
+function shownFields(fields: LogFields, line: Line): LogFields {
   const shown = Object.entries(fields).map(([name, value]) => [
     name,
-    typeof value === 'string' ? printable(value) : value,
+    typeof value === 'string' ? line(value) : value,
   ])
   return Object.defineProperty(Object.fromEntries(shown), inspect.custom, { value: onOneLine })
 }
@@ -74,7 +116,7 @@ const EVERY_MS = 10 * SECOND
  * in ten seconds; the next one has the number of withheld lines. Classes come from fixed sets. `lineOf` is called for a
  * line that is written.
  */
-export function createLogLines(log: Log | undefined, clock: Pick<Clock, 'monotonic'>) {
+export function createLogLines(log: Log | undefined, line: Line, clock: Pick<Clock, 'monotonic'>) {
   const loggers = new Map<string, createDebug.Debugger>()
   const lines = new Map<string, { until: number; withheld: number }>()
 
@@ -93,7 +135,7 @@ export function createLogLines(log: Log | undefined, clock: Pick<Clock, 'monoton
     lines.set(key, { until: now + EVERY_MS, withheld: 0 })
     const { message, stack } = lineOf()
     log?.(level, { area, code: className, ...(stack ? { stack } : {}) }, message + withheld)
-    debug('%s%s%s', printable(message), withheld, stack ? ` ${printable(stack)}` : '')
+    debug('%s%s%s', line(message), withheld, stack ? ` ${line(stack)}` : '')
   }
 }
 

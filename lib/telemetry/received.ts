@@ -1,4 +1,4 @@
-import { classOf, FRAME, MarketplaceError, ownCode, stackOf, thrownText } from '../base/errors.js'
+import { classOf, errorsIn, fieldOf, MarketplaceError, ownCode, thrownText } from '../base/errors.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../base/record.js'
 import type { LogLine } from './logger.js'
 
@@ -18,45 +18,58 @@ export function createSaid(words: readonly string[] = []): Said {
   // A name counts as a whole and by its parts: `purchasable_subscription` and `subscription`.
   const known = new Set(names.flatMap((name) => [bare(name), ...name.split(/[_/]/).map(bare)]))
 
-  return function said(thrown, given, text = thrownText(thrown, 1_000)) {
+  return function said(thrown, given, whole = thrownText(thrown, 1_000)) {
+    const text = whole.slice(0, MAX_TEXT)
     const received = given === undefined || given.length > MAX_RECEIVED ? undefined : given
     const code = ownCode(thrown)
     // Messages of this package quote nothing, except that some of the calls to the platform quote its reply.
     if (code?.startsWith('platform_')) return { message: `${MarketplaceError.name}: ${code}` }
     if (code && received === undefined) return { message: text }
     const name = named(thrown)
-    const frames = framesOf(thrown)
-    const parts = [text, name, ...frames.map(({ called }) => called)]
-    const isSaid =
+    const errors = errorsIn(thrown).map((each) => ({
+      ...each,
+      name: named(each.error),
+      frames: each.frames.flatMap(frameIn),
+    }))
+    const parts = errors.flatMap((each) => [each.text, each.name, ...each.frames.map(({ called }) => called)])
+    const repeats =
       received === undefined
-        ? (part: string) => part !== text
-        : repeatsNone(parts, valuesIn(received, known), known)
-    const saidName = isSaid(name) ? name : 'an error'
+        ? undefined
+        : repeated(new Set([text, name, ...parts]), valuesIn(received, known), known)
+    /** A text may quote what was given, so it is said only if that is known. */
+    const isSaid = (part: string) => repeats !== undefined && !repeats.has(part)
+    const nameOf = (part: string) => (repeats?.has(part) ? 'an error' : part)
     const why = received === undefined ? '' : ', whose message repeats what was received'
-    // The name of a function may have been made from a value. The place after it is one of the code.
-    const stack = frames.map(({ called, place }) => (isSaid(called) ? called + place : `at ${place}`))
+
+    function inner(error: unknown, innerText: string, innerName: string): string {
+      const own = ownCode(error)
+      if (own?.startsWith('platform_')) return `${MarketplaceError.name}: ${own}`
+      return isSaid(innerText) || (own && received === undefined) ? innerText : nameOf(innerName)
+    }
+    const stack = errors.flatMap((each, i) => [
+      // The text of the first one is the message.
+      i === 0 ? nameOf(name) : each.relation + inner(each.error, each.text, each.name),
+      // The name of a function may have been made from a value. The place after it is one of the code.
+      ...each.frames.map(({ called, place }) => (repeats?.has(called) ? `at ${place}` : called + place)),
+    ])
     return {
-      message: isSaid(text) ? text : saidName + why,
-      stack: stack.length === 0 ? undefined : [saidName, ...stack].join(' '),
+      message: isSaid(text) ? text : nameOf(name) + why,
+      stack: stack.length < 2 ? undefined : stack.join(' '),
     }
   }
 }
 
 /** The class of an error, and the code of the system if it has one. */
 function named(thrown: unknown): string {
-  const { code } = (thrown ?? {}) as { code?: unknown }
+  const code = fieldOf(thrown, 'code')
   const ofSystem = typeof code === 'string' && /^[A-Z][A-Z0-9_]{2,40}$/.test(code) ? ` ${code}` : ''
   return classOf(thrown) + ofSystem
 }
 
-/** The frames of an error, without those of its causes: `at name (` and the place in the code. */
-function framesOf(thrown: unknown): { called: string; place: string }[] {
-  const [, ...lines] = (stackOf(thrown) ?? '').split('\n')
-  const end = lines.findIndex((line) => !line.startsWith(FRAME))
-  return lines.slice(0, end === -1 ? lines.length : end).flatMap((line) => {
-    const place = placeIn(line)
-    return place === undefined ? [] : { called: line.slice(0, -place.length).trimStart(), place }
-  })
+/** A frame as `at name (` and the place in the code; nothing if it has no place. */
+function frameIn(line: string): { called: string; place: string }[] {
+  const place = placeIn(line)
+  return place === undefined ? [] : [{ called: line.slice(0, -place.length).trimStart(), place }]
 }
 
 /** Further names of our own in deliveries and in the changes of the journal. */
@@ -85,6 +98,8 @@ const GRAM = 6
 const WORD = 4
 /** Longer texts are not compared, as if they were not known: that would take more than 30 ms. */
 const MAX_RECEIVED = 256 * 1024
+/** The longest message that is compared and said. */
+const MAX_TEXT = 4_000
 
 interface Values {
   /** Short values, names of fields, and the words of long values, each as a whole. */
@@ -127,23 +142,29 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Returns whether a part repeats nothing. All parts are compared at once, because what was received may be long. */
-function repeatsNone(parts: readonly string[], { short, long }: Values, known: ReadonlySet<string>) {
-  const repeated = new Set<string>()
-  const byGram = new Map<string, string[]>()
+/**
+ * The parts that repeat something. All are compared at once, because what was received may be long. Each gram is compared
+ * once: texts of one character have thousands of equal ones.
+ */
+function repeated(parts: ReadonlySet<string>, { short, long }: Values, known: ReadonlySet<string>) {
+  const found = new Set<string>()
+  const byGram = new Map<string, Set<string>>()
   for (const part of parts) {
     const words = wordsOf(part)
-    if (words.some((word) => short.has(word))) repeated.add(part)
+    if (words.some((word) => short.has(word))) found.add(part)
     // Words of our own end a run of characters: they stand in each delivery, and in many messages.
     const run = words.map((word) => (known.has(word) ? '\n' : word)).join('')
     for (let at = 0; at + GRAM <= run.length; at++) {
       const gram = run.slice(at, at + GRAM)
-      if (!gram.includes('\n')) byGram.set(gram, [...(byGram.get(gram) ?? []), part])
+      if (!gram.includes('\n')) byGram.set(gram, (byGram.get(gram) ?? new Set()).add(part))
     }
   }
-  for (let at = 0; at + GRAM <= long.length; at++)
-    for (const part of byGram.get(long.slice(at, at + GRAM)) ?? []) repeated.add(part)
-  return (part: string) => !repeated.has(part)
+  for (let at = 0; at + GRAM <= long.length; at++) {
+    const gram = long.slice(at, at + GRAM)
+    for (const part of byGram.get(gram) ?? []) found.add(part)
+    byGram.delete(gram)
+  }
+  return found
 }
 
 function wordsOf(text: string): string[] {

@@ -2,6 +2,7 @@ import type { Clock } from '../base/clock.js'
 import { ownCode } from '../base/errors.js'
 import { messageFor, type WarningCode, warn } from '../base/warnings.js'
 import {
+  createLine,
   createLog,
   createLogLines,
   type LogFields,
@@ -23,20 +24,24 @@ export function createTelemetry({
   clock,
   logger,
   words,
+  secrets = [],
 }: {
   clock: Pick<Clock, 'monotonic'>
   logger?: Logger | undefined
   /** Names of events and states, which errors may quote: see `createSaid`. */
   words?: readonly string[] | undefined
+  /** No line and no warning has one of them, see `createLine`. */
+  secrets?: readonly string[] | undefined
 }) {
   const metrics = createMetrics()
   const spans = createSpans()
-  const sink = createLog(logger)
+  const line = createLine(secrets)
+  const sink = createLog(logger, line)
   const said = createSaid(words)
   /** The classes of each code that a warning was emitted for. */
   const warned = new Map<WarningCode, Set<string>>()
 
-  const log = quiet(createLogLines(sink, clock))
+  const log = quiet(createLogLines(sink, line, clock))
   /** Counts under `marketplace_webhooks.<name>`. Attributes come from fixed sets, never from received data. */
   const count = quiet(metrics.count)
   const remember = quiet(spans.remember)
@@ -94,7 +99,7 @@ export function createTelemetry({
       const { message, stack } =
         classes.size > MOST_CLASSES ? LAST : typeof why === 'function' ? why() : { message: why }
       sink?.('warn', { code, ...(stack ? { stack } : {}) }, messageFor(code, message))
-      warn(code, message)
+      warn(code, message && line(message))
     }),
 
     said,

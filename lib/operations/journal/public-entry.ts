@@ -33,8 +33,8 @@ export interface JournalEntry extends Named {
   /** The last error in one line. It begins with the class, such as `TypeError: x is not a function`. */
   error: string | null
   /**
-   * The stack of that error and of its causes, at most 4,000 characters: a line with class and message, and a line for each
-   * frame. Null if a handler threw no error.
+   * The stack of that error, of the first errors that it holds and of its causes, at most 4,000 characters: a line with class
+   * and message, and a line for each frame. Null if a handler threw no error.
    */
   stack: string | null
   receivedAt: string
