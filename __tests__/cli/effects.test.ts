@@ -123,14 +123,17 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
   })
 
   it('K438 the journal has what was done beside a reason of any length', async () => {
-    for (const [given, reason] of [
-      ['ticket 7', 'ticket 7 (all within 10 min)'],
-      ['r'.repeat(600), `${'r'.repeat(480)} (all within 10 min)`],
-      ['', 'all within 10 min'],
+    const pathOf = (length: number) => `/nowhere/${'p'.repeat(length - '/nowhere/'.length)}`
+    for (const [given, path, reason] of [
+      ['ticket 7', pathOf(300), `ticket 7 (${pathOf(300)})`],
+      ['r'.repeat(600), pathOf(20), `${'r'.repeat(477)} (${pathOf(20)})`],
+      ['r'.repeat(600), pathOf(300), `${'r'.repeat(249)} (${pathOf(248)})`],
+      ['', pathOf(600), pathOf(500)],
     ] as const) {
-      await runCliHere(['refresh', '--all', '--reason', given], { env })
+      // It fails after the record, on each database for another reason.
+      await runCliHere(['backup', path, '--reason', given], { env })
       const [action] = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--kind', 'action'))
-      expect(action?.payload).toMatchObject({ action: 'refresh', reason })
+      expect(action?.payload).toMatchObject({ action: 'backup', reason })
     }
   })
 
