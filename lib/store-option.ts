@@ -2,6 +2,7 @@ import { z } from 'zod'
 import { type Clock, systemClock } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
 import type { Warn } from './base/warnings.js'
+import { createKeepAlive } from './lifecycle.js'
 import { count, isObject, sentences } from './option-checks.js'
 import type { PostgresPool } from './postgres/pool.js'
 import { grantsFor } from './postgres/rights.js'
@@ -102,14 +103,18 @@ export function engineFor(option: string | PostgresStore, clock: Clock): Promise
  */
 export async function hasStore(option: string | PostgresStore): Promise<boolean> {
   const engine = await engineFor(option, systemClock)
-  try {
-    await engine.open()
-    // Without steps it only checks the rights: a role that may not use the schema does not see its tables.
-    await engine.migrate([])
-    return await hasTables(engine)
-  } finally {
-    await engine.close()
+  async function look(): Promise<boolean> {
+    try {
+      await engine.open()
+      // Without steps it only checks the rights: a role that may not use the schema does not see its tables.
+      await engine.migrate([])
+      return await hasTables(engine)
+    } finally {
+      await engine.close()
+    }
   }
+  // Its timers do not keep the process alive.
+  return createKeepAlive().during(look())
 }
 
 /** What `make` makes of the engine for the option, whose code `load` loads. */

@@ -185,7 +185,8 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
         return fetch(...request)
       }
       const { baseUrl, authUrl } = platform
-      await createScene({ store: own, platform: { baseUrl, authUrl, fetch: send } })
+      const { marketplace } = await createScene({ store: own, platform: { baseUrl, authUrl, fetch: send } })
+      await marketplace.start()
       platform.install('b-fails')
       const { code, stdout } = await runCliHere(['import', '-', '--wait', '1', '--json'], {
         env: settingsFor(platform, own),
