@@ -172,16 +172,25 @@ export const LEASING: Checks = {
     same((await lab.claimAll()).length, 2)
   },
 
-  async 'readFirst: moves neither a read within its pause nor a regular one'(lab) {
-    await lab.known('s1', 'purchased', 'b1')
-    await lab.request('s1', 'b1')
-    await lab.request('s2', 'b2')
-    await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
-    await lab.request('s3', 'b3')
-    const dueTimes = async () => (await lab.listSubscriptions({ limit: 2 })).map(({ refreshAt }) => refreshAt)
-    const before = await dueTimes()
-    for (const uid of ['b1', 'b2']) await lab.readFirst(uid)
-    same(await dueTimes(), before)
+  async 'readFirst: moves neither a read within its pause nor a regular one'(first) {
+    // Again if the steps took longer than the pause.
+    for (let tries = 1; ; tries++) {
+      const lab = tries === 1 ? first : await first.create()
+      const begunAt = Date.now()
+      await lab.known('s1', 'purchased', 'b1')
+      await lab.request('s1', 'b1')
+      await lab.request('s2', 'b2')
+      await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
+      await lab.request('s3', 'b3')
+      const dueTimes = async () =>
+        (await lab.listSubscriptions({ limit: 2 })).map(({ refreshAt }) => refreshAt)
+      const before = await dueTimes()
+      for (const uid of ['b1', 'b2']) await lab.readFirst(uid)
+      const after = await dueTimes()
+      if (Date.now() - begunAt >= MIN_READ_INTERVAL_MS && tries < 10) continue
+      same(after, before)
+      return
+    }
   },
 
   async 'readFirst, subscriptionsOf and requests of a business with very many subscriptions: those that were read come first'(
