@@ -162,9 +162,9 @@ describe('D99 forged events name 1,000 subscriptions during an outage,', () => {
     world.serve('served', range(1, 8))
     await untilKnownAreBack(world)
     const before = callsOf(world, forged)
-    await world.advance(3 * MINUTE)
+    await world.advance(5 * MINUTE)
     expect(await world.explain(8)).toMatchObject({ entitled: true })
-    await world.advance(7 * MINUTE)
+    await world.advance(5 * MINUTE)
     // Each of the eight that are shown again causes 20 reads at most. The others are those that were due by themselves.
     expect(callsOf(world, forged) - before).toBeLessThan(400)
     await world.advance(5 * HOUR)
