@@ -75,6 +75,16 @@ describe('A105 the time of a search', () => {
       for (const pump of ['a', '%', '%25', '%2525', '%61'])
         expect(isFast(() => createLine([secret])(pump.repeat(4_000 / pump.length)))).toBe(true)
   })
+
+  it('masks secrets of any length', () => {
+    for (const length of [8, 500, 40_000]) {
+      const secret = 'q8Zr3mW5'.padEnd(length, 'K1v%T7')
+      expect(isFast(() => createLine([secret])(`a ${secret} b`))).toBe(true)
+      expect(createLine([secret])(`a ${secret} b ${encodeURIComponent(secret)}`)).toBe(
+        'a [secret] b [secret]',
+      )
+    }
+  })
 })
 
 function isFast(search: () => unknown, limitMs = LIMIT_MS): boolean {
