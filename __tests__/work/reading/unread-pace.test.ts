@@ -19,7 +19,7 @@ describe('the pace of what was never read', () => {
     const { reads, pass, pace, room, taken } = scene()
     // Those of before the last second do not count.
     reads(50, 50)
-    pass(SECOND)
+    pass(1)
     reads(30, 10)
     pass(SECOND - 1)
     pace.limited(PAUSE_MS)
