@@ -65,6 +65,8 @@ describe('the pace of what was never read', () => {
     pace.limited(PAUSE_MS)
     pass(PAUSE_MS + HOUR - 1)
     expect(room()).toBeLessThan(10)
+    pace.leased(room())
+    expect(room()).toBe(0)
     pass(1)
     expect(room()).toBe(Number.POSITIVE_INFINITY)
     pace.leased(1_000)

@@ -50,8 +50,7 @@ export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
     room(): number {
       const pace = currentPace()
       if (pace === Number.POSITIVE_INFINITY) return pace
-      const savedMs = clock.monotonic() - savedSince()
-      return savedMs < 0 ? 0 : 1 + Math.floor((savedMs * pace) / SECOND)
+      return 1 + Math.floor(((clock.monotonic() - savedSince()) * pace) / SECOND)
     },
 
     /** So many were leased. */
