@@ -83,7 +83,8 @@ export const PROBLEMS = {
   },
   reads_throttled: {
     status: 'degraded',
-    means: 'The platform answered 429. This instance waits as long as the platform asks, 1 s to 1 h.',
+    means:
+      'The platform answered 429. This instance waits as long as the platform asks, 1 s to 1 h. If reads of new purchases may be the cause, they are slower for an hour.',
     next: 'Wait: the reads continue by themselves. If it returns, lower reads.concurrency or raise freshness.reconcileEveryMs.',
   },
   credentials_refused: {

@@ -26,6 +26,7 @@ export const PURE = [
   'lib/work/reading/facts.ts',
   'lib/work/reading/outcomes.ts',
   'lib/work/reading/schedule.ts',
+  'lib/work/reading/unread-pace.ts',
   'lib/work/receiving/other-items.ts',
   'lib/work/receiving/requested-reads.ts',
 ]

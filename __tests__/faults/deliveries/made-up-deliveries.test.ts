@@ -77,6 +77,33 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     expect(Date.now() - begun).toBeLessThan(12_000)
   })
 
+  it('A232 cannot make a customer wait again and again until the platform allows further reads', async () => {
+    const { fetchLimited, limits } = limitedFetch(20, 5_000)
+    const { marketplace, platform, deliver } = await createScene({
+      store: await engine.freshAddress(),
+      platform: { fetch: fetchLimited },
+    })
+    const states: string[] = []
+    marketplace.onPurchaseChange(({ to }) => void states.push(String(to)))
+    await marketplace.start()
+    const { uid } = platform.purchase({ business_uid: B1, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the purchase was read', async () => (await marketplace.isEntitled(B1)) || undefined)
+    for (let page = 0; page < 6; page++)
+      await deliver(
+        Array.from({ length: 100 }, (_, i) => noticeOf(`made up ${page} ${i}`, `nobody ${page} ${i}`)),
+      )
+    await until('the platform allows no further reads', () => limits.length > 0)
+    for (const [i, state] of (['canceled', 'purchased', 'canceled', 'purchased'] as const).entries()) {
+      const begun = Date.now()
+      platform.set(uid, { purchase_state: state })
+      await deliver(noticeOf(uid))
+      await until('the change is handled', () => states.at(-1) === state, 12_000)
+      if (i > 0) expect(Date.now() - begun).toBeLessThan(2_500)
+      await new Promise((resolve) => setTimeout(resolve, 1_000))
+    }
+    expect(limits).toHaveLength(1)
+  })
+
   it('A65 writes one row for all that a delivery contains beside known events', async () => {
     const { marketplace, deliver } = await createScene({ store: await engine.freshAddress(), worker: false })
     await marketplace.start()
@@ -113,3 +140,22 @@ describe('somebody who has the delivery secret and has filled the database', () 
     expect(status).toBe('degraded')
   })
 })
+
+/** `fetch` to a platform that allows so many calls a second, and after one more none for `pauseMs`. */
+function limitedFetch(perSecond: number, pauseMs: number) {
+  let calls: number[] = []
+  let pausedUntil = 0
+  /** When it began to allow none. */
+  const limits: number[] = []
+  const fetchLimited: typeof fetch = async (input, init) => {
+    const now = performance.now()
+    calls = calls.filter((at) => at > now - 1_000)
+    if (now >= pausedUntil && calls.push(now) > perSecond) {
+      limits.push(now)
+      pausedUntil = now + pauseMs
+    }
+    if (now >= pausedUntil) return fetch(input, init)
+    return new Response('{}', { status: 429, headers: { 'retry-after': `${pauseMs / 1_000}` } })
+  }
+  return { fetchLimited, limits }
+}

@@ -1,6 +1,6 @@
 import { MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
-import type { ClaimReads, ReadClaim, Urgency } from '../../../lib/store/port/store.js'
+import { type ClaimReads, type ReadClaim, URGENCY, type Urgency } from '../../../lib/store/port/store.js'
 import { createRefresher } from '../../../lib/work/reading/refresher.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { createReader, subscriptionOf } from './reader.js'
@@ -12,9 +12,10 @@ export function readOf(urgency: Urgency, businessUid = 'b'): ReadClaim {
 
 /**
  * A refresher over a store in which a test makes reads due, one for each business, and answers them. `isEndless`: reads
- * of further businesses, s0 and so on, are always due.
+ * of further businesses, s0 and so on, are always due. `isFlooded`: so are reads of subscriptions that were never read.
  */
-export function createReads(concurrency: number, { isEndless = false } = {}) {
+export function createReads(concurrency: number, { isEndless = false, isFlooded = false } = {}) {
+  const { event, eventOfUnread } = URGENCY
   const clock = createVirtualClock()
   const waiting: string[] = []
   const asked: ClaimReads[] = []
@@ -26,8 +27,11 @@ export function createReads(concurrency: number, { isEndless = false } = {}) {
         asked.push(options)
         if (isEndless) for (let i = 0; i < options.limit; i++) waiting.push(`s${claimed.length + i}`)
         const businesses = waiting.splice(0, options.limit)
+        const taken = businesses.map((): Urgency => event)
+        while (isFlooded && taken.length < options.limit && options.choose?.([eventOfUnread], taken))
+          businesses.push(`u${claimed.length + taken.push(eventOfUnread)}`)
         claimed.push(...businesses)
-        return businesses.map((business) => ({ ...readOf(0, business), id: business }))
+        return businesses.map((id, i) => ({ ...readOf(taken[i] as Urgency, id), id }))
       },
       async finishRead({ id }, { nextInMs }) {
         if (nextInMs === 0) given.push(id)

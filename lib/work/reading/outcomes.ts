@@ -23,7 +23,8 @@ type Outcomes = Map<string, Outcome | undefined>
  * platform's quick denials of them would hide that it does not answer for the others. A record that it shows proves that
  * it answers, so their failures before that do not count.
  */
-export function createReadOutcomes({ clock }: { clock: Clock }) {
+export function createReadOutcomes(options: { clock: Clock; onThrottled?(pauseMs: number): void }) {
+  const { clock, onThrottled = () => {} } = options
   const age = createAgingTime(clock)
   /** By business, in the order of their last reads; undefined if the platform answered. */
   const known: Outcomes = new Map()
@@ -67,11 +68,11 @@ export function createReadOutcomes({ clock }: { clock: Clock }) {
       const before = latest.get(businessUid)
       latest.delete(businessUid)
       if (result.kind !== 'outage') lastAnswer = result.kind
-      if (result.kind === 'throttled')
-        return pause(
-          result.retryAfterMs ?? SECOND,
-          problemOf('reads_throttled', 'reads are paused: the platform limits our rate'),
-        )
+      if (result.kind === 'throttled') {
+        const pauseMs = result.retryAfterMs ?? SECOND
+        onThrottled(pauseMs)
+        return pause(pauseMs, problemOf('reads_throttled', 'reads are paused: the platform limits our rate'))
+      }
       if (result.kind === 'credentials_refused')
         return pause(
           10 * SECOND,

@@ -10,6 +10,7 @@ import { createClasses } from '../leases/classes.js'
 import { createLeaseLoop, type LeaseLoop } from '../leases/lease-loop.js'
 import { createReadOutcomes } from './outcomes.js'
 import { createRefreshSubscription, type ReadingOptions } from './refresh-subscription.js'
+import { createUnreadPace } from './unread-pace.js'
 
 /**
  * Keeps the subscriptions of the store equal to those of the platform. Level-triggered: an event only makes a
@@ -33,7 +34,8 @@ export function createRefresher(
   },
 ) {
   const { store, isWaitingForToken, leaseMs, clock } = options
-  const outcomes = createReadOutcomes({ clock })
+  const pace = createUnreadPace(clock)
+  const outcomes = createReadOutcomes({ clock, onThrottled: pace.limited })
   const classes = createReadClasses(isWaitingForToken)
   const { refresh, giveBack } = createRefreshSubscription({ ...options, outcomes })
   let requestedAt = Number.NEGATIVE_INFINITY
@@ -47,14 +49,22 @@ export function createRefresher(
     async claim(limit, others) {
       if (outcomes.isPaused()) return { items: [], isAll: true }
       const { choose } = classes.chooser(others, others.length + limit)
+      const room = pace.room()
+      let isPaced = false
       const items = await store.claimReads({
         limit,
         leaseMs,
         ...businessesRead(loop.items()),
         urgencies: classes.all,
-        choose,
+        choose(due, taken) {
+          const isFull = taken.filter(isOfUnread).length >= room
+          isPaced = isFull && due.some(isOfUnread)
+          return choose(isFull ? due.filter((urgency) => !isOfUnread(urgency)) : due, taken)
+        },
       })
       items.forEach(classes.leased)
+      pace.leased(items.filter(({ urgency }) => isOfUnread(urgency)).length)
+      if (isPaced) loop.wake(pace.roomInMs())
       return { items, isAll: items.length < limit }
     },
     // A read that was leased ahead does not begin after the answer to another one has paused all reads.
@@ -66,6 +76,7 @@ export function createRefresher(
 
   async function read(claim: ReadClaim, signal: AbortSignal, onWriting: () => void) {
     const pauseBeganAt = clock.monotonic() - MIN_READ_INTERVAL_MS
+    pace.began(isOfUnread(claim.urgency))
     const conclusion = await refresh(claim, signal, onWriting)
     if (!conclusion) return
     const { nextInMs } = conclusion
@@ -88,11 +99,13 @@ export function createRefresher(
   }
 }
 
+const isOfUnread = (urgency: Urgency) => urgency === URGENCY.eventOfUnread
+
 /** The businesses that are being read, apart from those of which only what was never read is. */
 function businessesRead(claims: readonly ReadClaim[]) {
   const businessesOf = (isUnread: boolean) =>
     claims.flatMap(({ urgency, subscription }) =>
-      (urgency === URGENCY.eventOfUnread) === isUnread ? subscription.businessUid : [],
+      isOfUnread(urgency) === isUnread ? subscription.businessUid : [],
     )
   return { except: businessesOf(false), exceptUnread: businessesOf(true) }
 }

@@ -1,0 +1,146 @@
+import { describe, expect, it } from '@jest/globals'
+import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { createUnreadPace } from '../../../lib/work/reading/unread-pace.js'
+import { createReads } from '../../support/scenes/refresher.js'
+
+const PAUSE_MS = 5 * SECOND
+
+describe('the pace of what was never read', () => {
+  it('has no limit before the platform has one, at any rate', () => {
+    const { reads, pass, room } = scene()
+    for (let second = 0; second < 10; second++) {
+      reads(1_000, 10)
+      pass(SECOND)
+    }
+    expect(room()).toBe(Number.POSITIVE_INFINITY)
+  })
+
+  it('is half of the rate before the limit, evenly, with a tenth of a second in advance', () => {
+    const { reads, pass, pace, room, taken } = scene()
+    // Those of before the last second do not count.
+    reads(50, 50)
+    pass(1)
+    reads(30, 10)
+    pass(SECOND - 1)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS)
+    expect(room()).toBe(3)
+    pace.leased(3)
+    expect([room(), pace.roomInMs()]).toEqual([0, 50])
+    pass(49)
+    expect([room(), pace.roomInMs()]).toEqual([0, 1])
+    pass(1)
+    expect([room(), pace.roomInMs()]).toEqual([1, 0])
+    // 20 a second.
+    expect(taken(10 * SECOND)).toBe(200)
+  })
+
+  it('is halved by each further limit, but not by several answers of one, and never below one a second', () => {
+    const { reads, pass, pace, taken } = scene()
+    const paces = [20, 10, 5, 2.5, 1.25, 1, 1].map((expected) => {
+      reads(0, 40)
+      for (let call = 0; call < 4; call++) pace.limited(PAUSE_MS)
+      pass(PAUSE_MS)
+      taken(SECOND)
+      return [expected, taken(20 * SECOND) / 20]
+    })
+    for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 0.5)
+  })
+
+  it('follows the rate that the platform allowed last, when that is lower', () => {
+    const { reads, pass, pace, taken } = scene()
+    reads(0, 40)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS)
+    reads(0, 8)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS)
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(40)
+  })
+
+  it('ends an hour after the pause, and begins anew with the next limit', () => {
+    const { reads, pass, pace, room, taken } = scene()
+    reads(0, 8)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS + HOUR - 1)
+    expect(room()).toBeLessThan(10)
+    pace.leased(room())
+    expect(room()).toBe(0)
+    pass(1)
+    expect(room()).toBe(Number.POSITIVE_INFINITY)
+    pace.leased(1_000)
+    reads(0, 80)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS)
+    taken(SECOND)
+    expect(taken(SECOND)).toBe(40)
+  })
+
+  it.each([
+    ['less than a quarter of the reads before', 31, 10, false],
+    ['a quarter of the reads before', 30, 10, true],
+    ['a single read', 0, 1, false],
+    ['two reads', 0, 2, true],
+  ])('begins with a limit only if they may be its cause: %s', (_what, known, unread, begins) => {
+    const { reads, pace, room } = scene()
+    reads(known, unread)
+    pace.limited(PAUSE_MS)
+    expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
+  })
+})
+
+describe('the claims of reads after a limit', () => {
+  it('lease what was never read at its pace, and at once all that was read before', async () => {
+    const { refresher, clock, answer, begun, due } = createReads(4, { isFlooded: true })
+    refresher.start()
+    await clock.rest()
+    /** How many reads begin in this time, each of which takes up to 10 ms. */
+    async function begunIn(ms: number) {
+      const before = begun.length
+      for (let passed = 0; passed < ms; passed += 10) {
+        for (const each of begun) answer(each)
+        await clock.advance(10)
+      }
+      return begun.length - before
+    }
+    const allowed = await begunIn(100)
+    answer(begun.at(-1) as string, { kind: 'throttled', retryAfterMs: PAUSE_MS })
+    expect(await begunIn(PAUSE_MS)).toBe(0)
+    await begunIn(2 * SECOND)
+    const perSecond = (await begunIn(MINUTE)) / 60
+    expect(perSecond).toBeGreaterThan(0.8 * (allowed / 2))
+    expect(perSecond).toBeLessThan(1.2 * (allowed / 2))
+    due('known')
+    refresher.requested()
+    await clock.advance(20)
+    expect(begun).toContain('known')
+  })
+})
+
+/** A pace and its time. */
+function scene() {
+  let passed = 0
+  const pace = createUnreadPace({ monotonic: () => passed })
+  const pass = (ms: number) => {
+    passed += ms
+  }
+  return {
+    pace,
+    pass,
+    room: pace.room,
+    reads(known: number, unread: number) {
+      for (let i = 0; i < known + unread; i++) pace.began(i >= known)
+    },
+    /** How many are leased in this time, each as soon as there is room. */
+    taken(forMs: number) {
+      let count = 0
+      for (const end = passed + forMs; passed < end; pass(1)) {
+        const room = pace.room()
+        pace.leased(room)
+        count += room
+      }
+      return count
+    },
+  }
+}

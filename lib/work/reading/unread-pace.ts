@@ -1,0 +1,64 @@
+import { type Clock, HOUR, SECOND } from '../../base/clock.js'
+
+/** The slowest pace, in reads a second. */
+const LEAST = 1
+/** What was never read has caused a limit if it was at least this part of the reads before it. */
+const PART = 1 / 4
+/** Reads of this time that did not begin may begin at once: a look for work comes a little too late. */
+const SAVED_MS = 100
+
+/**
+ * How fast subscriptions are read that were never read before. Without a limit of the platform there is no pace. A limit
+ * (429) pauses all reads; after the pause those that were never read get half of the rate at which reads began before it.
+ * Otherwise made-up ones would reach the limit again and again, and customers would wait for each pause. Each further
+ * limit halves the pace, and an hour after the pause it ends.
+ */
+export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
+  /** The reads of the last second, since the last limit. */
+  let begun: { at: number; isUnread: boolean }[] = []
+  let perSecond = Number.POSITIVE_INFINITY
+  let endsAt = Number.NEGATIVE_INFINITY
+  /** When the next read may begin. */
+  let nextAt = Number.NEGATIVE_INFINITY
+
+  const currentPace = () => (clock.monotonic() < endsAt ? perSecond : Number.POSITIVE_INFINITY)
+  const savedSince = () => Math.max(nextAt, clock.monotonic() - SAVED_MS)
+
+  function lastSecond() {
+    const from = clock.monotonic() - SECOND
+    while (begun[0] && begun[0].at <= from) begun.shift()
+    return begun
+  }
+
+  return {
+    /** A read begins. */
+    began(isUnread: boolean) {
+      lastSecond().push({ at: clock.monotonic(), isUnread })
+    },
+
+    /** The platform limits our rate. Of the reads under way several may get this answer; only the first one counts. */
+    limited(pauseMs: number) {
+      const reads = lastSecond()
+      begun = []
+      const ofUnread = reads.filter(({ isUnread }) => isUnread).length
+      if (ofUnread <= LEAST || ofUnread < reads.length * PART) return
+      perSecond = Math.max(LEAST, Math.min(currentPace(), reads.length) / 2)
+      endsAt = clock.monotonic() + pauseMs + HOUR
+    },
+
+    /** How many subscriptions that were never read may be leased now. */
+    room(): number {
+      const pace = currentPace()
+      if (pace === Number.POSITIVE_INFINITY) return pace
+      return 1 + Math.floor(((clock.monotonic() - savedSince()) * pace) / SECOND)
+    },
+
+    /** So many were leased. */
+    leased(count: number) {
+      nextAt = savedSince() + (count * SECOND) / currentPace()
+    },
+
+    /** How long until there is room. */
+    roomInMs: () => Math.max(0, nextAt - clock.monotonic()),
+  }
+}
