@@ -120,7 +120,14 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     await store.accept([eventOf('s1')])
     for (const claim of [() => store.claimReads(READS), () => store.claimLanes(LANES)]) {
       await proxy.quiet(300)
-      const lost = proxy.cutAfter(COMMIT)
+      // A look for work comes before, in a transaction of its own.
+      const lost = new Promise((resolve) => {
+        const remove = proxy.onData('to server', (bytes) => {
+          if (!/lease_token = \$\d/.test(bytes.toString('latin1'))) return
+          remove()
+          resolve(proxy.cutAfter(COMMIT))
+        })
+      })
       const claimed = (await claim()).length + (await claim()).length
       await lost
       expect(claimed).toBe(1)

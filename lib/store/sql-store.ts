@@ -88,8 +88,9 @@ export function createSqlStore(
   const transactions = createStoreTransactions({ engine, ownership, health, whileOpen })
   const { inside, read, write, onDisk } = transactions
 
-  const readClaims = createReadClaims(engine, subscriptions)
+  // One for ordinary and for suspect reads: each claim returns the lost leases of both.
   const givenReads = createGivenClaims(engine, 'read')
+  const readClaims = createReadClaims(engine, subscriptions, givenReads)
   const readFirst = createReadFirst(engine)
   const others = createOtherBusinesses(engine)
   const finishRead = createReadFinishes({
@@ -137,7 +138,7 @@ export function createSqlStore(
 
     claimReads: (options) => readClaims.claim(transactions, options),
     claimSuspectRead: ({ leaseMs }) =>
-      givenReads(
+      givenReads.claim(
         write,
         async (trx) => {
           await suspects.putOffReads(trx)

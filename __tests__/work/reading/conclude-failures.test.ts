@@ -6,7 +6,6 @@ import { createKnown, createReader, found_, REFUSED } from '../../support/scenes
 const MISSING: ReadResult = { kind: 'missing' }
 const TOKEN_REFUSED: ReadResult = { kind: 'token_refused' }
 const OUTAGE: ReadResult = { kind: 'outage', code: 'platform_timeout' }
-const MISMATCH = { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid: 'other' } as const
 
 describe('a read that fails', () => {
   it.each([
@@ -262,12 +261,6 @@ describe('the candidate, another business that an event named', () => {
     reader.event()
     const dropped = Array.from({ length: 5 }, () => reader.reads(REFUSED, inVain).candidate)
     expect(dropped).toEqual([undefined, undefined, undefined, undefined, null])
-  })
-
-  it('is not replaced by the business of a later record while it is being tried', () => {
-    const reader = createKnown()
-    expect(reader.reads(MISMATCH, inVain).candidate).toBeNull()
-    expect(reader.reads(MISMATCH).candidate).toBe('other')
   })
 })
 

@@ -139,16 +139,7 @@ describe('the conclusion from a read', () => {
     ])
   })
 
-  it('D22 keeps the business that a record names as a candidate, and drops one that was tried without success', () => {
-    const mismatch = {
-      kind: 'refused',
-      code: 'platform_record_mismatch',
-      recordBusinessUid: 'other',
-    } as const
-    const moved = createReader()
-    expect(moved.reads(mismatch).candidate).toBeUndefined()
-    moved.reads(found_('purchased', 1))
-    expect(moved.reads(mismatch).candidate).toBe('other')
+  it('D22 drops a candidate that was tried without success', () => {
     const reader = createReader()
     const dropped: unknown[] = []
     for (let reads = 0; reads < 5; reads++) {

@@ -5,6 +5,7 @@ import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { OtherBusinesses, ReadClaim, ReadFinish } from '../../../lib/store/port/store.js'
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
 import { createRefreshSubscription } from '../../../lib/work/reading/refresh-subscription.js'
+import { progressText } from '../../../lib/work/reading/schedule.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 import { createReader, found_, REFUSED, record } from '../../support/scenes/reader.js'
 import { gate } from '../../support/until.js'
@@ -214,6 +215,32 @@ describe('the candidate business of a subscription', () => {
       ['s', 'owner'],
     ])
   })
+
+  it.each([
+    ['c', null],
+    ['owner', undefined],
+  ])(
+    'is dropped only if it was tried itself: the platform names "%s", without a record',
+    async (named, candidate) => {
+      const { claim: base } = createReader()
+      const mismatch: ReadResult = {
+        kind: 'refused',
+        code: 'platform_record_mismatch',
+        recordBusinessUid: named,
+      }
+      const shown = { record: record('purchased', 1), state: 'purchased', requestedAt: Date.UTC(2030, 0, 1) }
+      const { refresh, finishes } = reading([mismatch, MISSING], {
+        claim: {
+          ...claim,
+          subscription: { ...base.subscription, ...shown },
+        // The verifications are over.
+        progress: progressText(base.generation, {}),
+        },
+      })
+      await refresh()
+      expect(finishes.map((finish) => finish.candidate)).toEqual([candidate])
+    },
+  )
 })
 
 /** One leased read, with these results of the platform, one after the other. */

@@ -148,10 +148,11 @@ export function createLaneClaims(options: {
 
   async function claimFrom(look: LookBack, options: ClaimLanes): Promise<LaneClaim[]> {
     // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
-    const due = wasFull ? undefined : await read((db) => dueAmong(db, options.topics, look))
+    const due =
+      wasFull || given.mustReturn() ? undefined : await read((db) => dueAmong(db, options.topics, look))
     if (due?.length === 0) return []
     const limit = Math.min(options.limit, lanesThatFit)
-    const claims = await given(
+    const claims = await given.claim(
       write,
       (trx) => claimDue(trx, { ...options, limit }, due, look),
       (made) => made,
@@ -215,7 +216,7 @@ export function createLaneClaims(options: {
     claimLanes: (options: ClaimLanes) => onDisk(() => claim(options)),
     async claimSuspectLane(options: ClaimSuspectLane) {
       const [claimed] = await onDisk(async () => {
-        return given(
+        return given.claim(
           write,
           async (trx) => [(await claimSuspect(trx, options)) ?? []].flat(),
           (made) => made,

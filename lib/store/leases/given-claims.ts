@@ -4,8 +4,8 @@ import { type Connection, sql } from '../sql/sql.js'
 import { LEASED } from './leases.js'
 
 /**
- * Makes claims that nobody gets if PostgreSQL's answer to their commit is lost, and returns their leases before the next
- * claim. Otherwise they would run out, and the work would count as having ended the process.
+ * Makes claims. If PostgreSQL's answer to the commit of one is lost, nobody gets what it leased, so these leases are
+ * returned before the next claim. Otherwise they would run out, and the work would count as having ended the process.
  */
 export function createGivenClaims(engine: Pick<Engine, 'isOneOf' | 'forUpdate' | 'now'>, kind: SuspectKind) {
   let ungiven: readonly Leased[] = []
@@ -34,7 +34,7 @@ export function createGivenClaims(engine: Pick<Engine, 'isOneOf' | 'forUpdate' |
   }
 
   /** Runs the transaction of a claim, which may run several times. `leasesOf` its result are those that its caller gets. */
-  return async function claim<T>(
+  async function claim<T>(
     write: Engine['write'],
     work: (trx: Connection) => Promise<T>,
     leasesOf: (result: T) => readonly Leased[],
@@ -53,4 +53,12 @@ export function createGivenClaims(engine: Pick<Engine, 'isOneOf' | 'forUpdate' |
       ungiven = [...ungiven, ...made.flat()]
     }
   }
+
+  return {
+    claim,
+    /** Whether leases that nobody got are held. They are returned before the next claim, so one must follow. */
+    mustReturn: () => ungiven.length > 0,
+  }
 }
+
+export type GivenClaims = ReturnType<typeof createGivenClaims>

@@ -1,5 +1,5 @@
 import { nextTurn } from '../../base/waiting.js'
-import { createGivenClaims } from '../leases/given-claims.js'
+import type { GivenClaims } from '../leases/given-claims.js'
 import { createLookBack, type LookBack } from '../leases/look-back.js'
 import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgency } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -14,15 +14,19 @@ const MAX_ROUNDS = 200
 
 /**
  * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
- * busy; while only what was never read is being read of it, just for the rest of that. When rows of busy businesses fill that number, the claim puts them off, each once, so that the rows behind them
+ * busy, so none of its rows is leased; while only rows that were never read are being read of it, it is busy for such rows
+ * only. When rows of busy businesses fill that number, the claim puts each of them off once, so that the rows behind them
  * come first.
  *
  * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
  * neither a purchase that follows them nor one that came before them.
  */
-export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptions, 'lease'>) {
+export function createReadClaims(
+  engine: Engine,
+  subscriptions: Pick<Subscriptions, 'lease'>,
+  given: GivenClaims,
+) {
   const putOff = createPutOff(engine)
-  const given = createGivenClaims(engine, 'read')
   const lookBack = createLookBack(engine.clock)
   let isNewestNext = false
   /** Whether the last claim leased a row. */
@@ -94,7 +98,7 @@ export function createReadClaims(engine: Engine, subscriptions: Pick<Subscriptio
         choose: (due: readonly Urgency[], taken: readonly Urgency[]) => choose(due, [...before, ...taken]),
       }
       try {
-        const found = await given(
+        const found = await given.claim(
           write,
           (trx) => claimOnce(trx, left),
           (result) => result.claims,

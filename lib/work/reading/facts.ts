@@ -112,23 +112,20 @@ export function slowingSince({ env, reconcileInMs }: ReadFacts, time: number): n
 const CANDIDATE_FOR_MS = 72 * HOUR
 
 /**
- * The candidate business for the next read. If the record of a known subscription names another business, that is the
- * candidate; for a subscription that was never read such a record is somebody else's. A read that lags may still show the
- * former business, or nothing for either, and a token may be refused for a while. So a candidate is dropped only if the
- * platform does not show it the subscription once the verifications are over (`isTheEnd`), or after three days.
+ * The candidate business for the next read. A read that lags may still show the former business, or nothing for either,
+ * and a token may be refused for a while. So a candidate is dropped only if the platform does not show it the subscription
+ * once the verifications are over (`isTheEnd`), or after three days.
  */
 export function candidateAfter(
-  { result, before, claim, env: { ofCandidate, now } }: ReadFacts,
+  { before, claim, env: { ofCandidate, now } }: ReadFacts,
   isTheEnd: boolean,
 ): Pick<ReadFinish, 'candidate'> {
-  const named = businessIn(result, before)
-  if (named !== undefined && !ofCandidate) return { candidate: named }
   const isDenied = isTheEnd && ofCandidate?.kind === 'missing'
   const isOld = now - (before.requestedAt ?? claim.createdAt) >= CANDIDATE_FOR_MS
   return isDenied || isOld ? { candidate: null } : {}
 }
 
-/** The finish of a read that was not made: everything stays as before the claim. */
+/** The finish of a read that was not made: it is due again now, behind what has been due longer, and all else stays. */
 export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
   return { settled: false, failure, verifying, progress, nextInMs: 0, isUntried: true }
 }
@@ -168,7 +165,10 @@ export function isOlder(record: SubscriptionRecord, than: SubscriptionRecord | n
   return than !== null && updatedAtMs(record) < updatedAtMs(than)
 }
 
-/** The business that the platform names for a subscription which the store has under another business. */
+/**
+ * The business that the platform names for a subscription which the store has under another business. Each such read tries
+ * it at once, in place of the candidate. For a subscription that was never read such a record is somebody else's.
+ */
 export function businessIn(
   result: ReadResult,
   { record }: { record: SubscriptionRecord | null },

@@ -48,7 +48,8 @@ export function createRefreshSubscription(
     const ofCandidate = await read({ subscriptionUid, businessUid: candidate, signal })
     if (signal.aborted) return { result }
     note(candidate, ofCandidate)
-    return ofCandidate.kind === 'found' ? { result: ofCandidate } : { result, ofCandidate }
+    if (ofCandidate.kind === 'found') return { result: ofCandidate }
+    return candidate === claim.candidateBusinessUid ? { result, ofCandidate } : { result }
   }
 
   /** Makes the subscription due again at once. Without the lease this changes nothing. */
