@@ -59,6 +59,15 @@ describe('the pace of what was never read', () => {
     expect(taken(10 * SECOND)).toBe(40)
   })
 
+  it('is not slow after a limit that came at a low rate', () => {
+    const { reads, pass, pace, taken } = scene()
+    reads(0, 2)
+    pace.limited(PAUSE_MS)
+    pass(PAUSE_MS)
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(50)
+  })
+
   it('ends an hour after the pause, and begins anew with the next limit', () => {
     const { reads, pass, pace, room, taken } = scene()
     reads(0, 8)

@@ -2,6 +2,8 @@ import { type Clock, HOUR, SECOND } from '../../base/clock.js'
 
 /** The slowest pace, in reads a second. */
 const LEAST = 1
+/** Fewer reads than this in the second before the first limit say little of the rate that the platform allows. */
+const FEW = 10
 /** What was never read has caused a limit if it was at least this part of the reads before it. */
 const PART = 1 / 4
 /** Reads of this time that did not begin may begin at once: a look for work comes a little too late. */
@@ -42,7 +44,9 @@ export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
       begun = []
       const ofUnread = reads.filter(({ isUnread }) => isUnread).length
       if (ofUnread <= LEAST || ofUnread < reads.length * PART) return
-      perSecond = Math.max(LEAST, Math.min(currentPace(), reads.length) / 2)
+      const pace = currentPace()
+      const allowed = Number.isFinite(pace) ? Math.min(pace, reads.length) : Math.max(FEW, reads.length)
+      perSecond = Math.max(LEAST, allowed / 2)
       endsAt = clock.monotonic() + pauseMs + HOUR
     },
 
