@@ -233,8 +233,8 @@ describe('the candidate business of a subscription', () => {
         claim: {
           ...claim,
           subscription: { ...base.subscription, ...shown },
-        // The verifications are over.
-        progress: progressText(base.generation, {}),
+          // The verifications are over.
+          progress: progressText(base.generation, {}),
         },
       })
       await refresh()
