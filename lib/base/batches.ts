@@ -19,8 +19,8 @@ export function createBatches<Item, Result>(options: {
    */
   take(): (item: Item) => boolean
   /**
-   * Called before a batch begins. Returns those of the waiting items (`waiting()`) that still wait, in the order in which batches take
-   * them; undefined: all, as they are. The others reject with `refused`. Must not reject.
+   * Called before a batch begins. Returns those of the waiting items (`waiting()`) that still wait, in the order in which
+   * batches take them; undefined: all, as they are. The others reject with `refused`. Must not reject.
    */
   arrange?(waiting: () => readonly Item[]): Promise<readonly Item[]> | undefined
   /** The error of an item that `arrange` leaves out. */

@@ -25,11 +25,11 @@ interface BodyOptions {
  * or `refuse` with the reason, once. It throws at once when the headers already show the reason. An error that `take`
  * throws goes to `refuse` too, or is thrown if the body was read before.
  *
- * Any content type but multipart is accepted, as long as the text is UTF-8. A body that the app's own middleware has read comes from the
- * request, any other is read here; see docs/decisions/bodies-read-before.md.
+ * Any content type but multipart is accepted, as long as the text is UTF-8. A body that the app's own middleware has read
+ * comes from the request, any other is read here; see docs/decisions/bodies-read-before.md.
  *
- * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_not_utf8`, `body_too_large`,
- * `body_timeout`, `body_incomplete` or `body_already_read`. Messages never contain the body.
+ * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_not_utf8`,
+ * `body_too_large`, `body_timeout`, `body_incomplete` or `body_already_read`. Messages never contain the body.
  */
 export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) {
   const deadlines = createDeadlines(timeoutMs, clock)

@@ -65,7 +65,8 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * | not accepted in time, or `accept` or `verifyDelivery` failed | 503 with `Retry-After` |
  *
  * Not stated by the interface document: which reply the platform expects, and whether it sends a refused delivery again.
- * So all JSON is accepted, recognised or not, and is on disk before it is acknowledged.
+ * So all JSON is accepted, recognised or not. It is on disk before it is acknowledged, but for unrecognised deliveries
+ * beyond those that the store keeps, which are only counted.
  *
  * The steps are plain calls: a promise and a timer for each step made a request a third slower.
  */

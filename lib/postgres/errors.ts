@@ -44,7 +44,10 @@ export function isTransient(error: unknown): boolean {
   return error instanceof Error && /^Connection terminated unexpectedly|not queryable/.test(error.message)
 }
 
-/** The error for callers: without `detail`, `where` and similar fields, which repeat values of rows. None of the rest has a password. */
+/**
+ * The error for callers: without `detail`, `where` and similar fields, which repeat values of rows. None of the rest has a
+ * password.
+ */
 export function explainPostgres(error: unknown): unknown {
   if (error instanceof MarketplaceError) return error
   // The message is found by shape: in another realm, as under Jest, an error of Node is not an instance of this Error.

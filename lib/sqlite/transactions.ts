@@ -118,7 +118,10 @@ export async function retryWhileBusy<T>(attempt: () => T, patienceMs: number, cl
   }
 }
 
-/** Runs `work` in a transaction of a connection, and commits it, or rolls it back when `work` fails. Throws BUSY while another one writes. */
+/**
+ * Runs `work` in a transaction of a connection, and commits it, or rolls it back when `work` fails. Throws BUSY while
+ * another one writes.
+ */
 export function inTransaction<T>(connection: SqliteConnection, work: () => T): T {
   connection.exec('begin immediate')
   try {

@@ -26,7 +26,7 @@ export function appOf<Owner extends string | null | undefined>(fingerprint: Owne
  * | The store belongs to | Opening by this app |
  * |---|---|
  * | no app, or this one | takes it |
- * | another app, whose reads have all failed | takes it: a wrong configuration was corrected |
+ * | another app, whose reads have all failed, and no app before it has read | takes it: a wrong configuration was corrected |
  * | another app | rejects, unless the owner adopts the store |
  * | nobody, because a copy into it has not ended | rejects |
  * | this app, and was copied into another store | takes it; a process that was open during the copy has lost it |
@@ -111,7 +111,10 @@ export function createOwnership(
       checkedAt = clock.monotonic()
     },
 
-    /** Rejects once another app has taken the store, or while it was copied and nobody has opened it since. It looks once a second. */
+    /**
+     * Rejects once another app has taken the store, or while it was copied and nobody has opened it since. It looks once a
+     * second.
+     */
     async check(): Promise<void> {
       if (!owner) return
       if (clock.monotonic() - checkedAt >= SECOND) {

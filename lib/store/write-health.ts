@@ -18,8 +18,8 @@ const RECENT_MS = 2 * SECOND
 const QUICK_MS = SECOND
 
 /**
- * Remembers why the last write or sync failed, or that one is under way for too long, until a probe was quick. Nothing else proves
- * that writing works again: a delivery may write into fewer tables than the next one. A probe writes what a delivery
+ * Remembers why the last write or sync failed, or that one is under way for too long, until a probe was quick. Nothing
+ * else proves that writing works again: a delivery may write into fewer tables than the next one. A probe writes what a delivery
  * writes, at most once a second. `problem()` starts one, and so does each successful write until one has succeeded.
  */
 export function createWriteHealth(options: {

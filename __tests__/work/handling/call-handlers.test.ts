@@ -69,7 +69,7 @@ function calls() {
       const kind = entry.receivedAt === undefined ? 'event' : 'change'
       const whole = { id: 'e1', kind, name: 'some', attempt: 1, triedUnder: null, ...entry } as Entry
       const prepared = error === undefined ? { payload: {} } : { error }
-      return made.call(whole, prepared, { lease, lost: new AbortController().signal })
+      return made.call(whole, prepared, { lease, interrupted: new AbortController().signal })
     },
   }
 }

@@ -25,7 +25,7 @@ describe('a result whose write fails for good', () => {
     const results = createLaneResults({
       lane,
       finishes: createResultWrites({ store, clock: systemClock }),
-      lost: new AbortController().signal,
+      interrupted: new AbortController().signal,
       onWritten: ({ entry }) => void noted.push(entry.id),
     })
     results.add(entryOf('e1'), { kind: 'done' })

@@ -97,9 +97,9 @@ describe('the classes of reads', () => {
   })
 
   it('are held back while work is due that may have no seat', () => {
-    const { choose, isHeldBack } = scene().classes.chooser([readOf(UNREAD)], 2)
-    const afterDue = (...due: Urgency[]) => [choose(due, []), isHeldBack()]
-    expect(isHeldBack()).toBe(false)
+    const { choose, isWithoutSeat } = scene().classes.chooser([readOf(UNREAD)], 2)
+    const afterDue = (...due: Urgency[]) => [choose(due, []), isWithoutSeat()]
+    expect(isWithoutSeat()).toBe(false)
     expect(afterDue(UNREAD)).toEqual([undefined, true])
     expect(afterDue(UNREAD, EVENT)).toEqual([EVENT, false])
     expect(afterDue()).toEqual([undefined, false])

@@ -86,7 +86,10 @@ export interface LaneClaim extends Leased {
   urgency: LaneUrgency
   /** How often the head began alone before and did not end: see `claimSuspectLane`. 0 for any other lane. */
   lapses: number
-  /** Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name. */
+  /**
+   * Never empty: the head, and the entries after it up to the first of a topic that `claimLanes` did not name or whose
+   * next try is not due; within `entryLimit` and some MiB.
+   */
   entries: Entry[]
 }
 

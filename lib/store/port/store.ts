@@ -68,7 +68,9 @@ export interface Store extends StoreObservation, SuspectCalls {
    * share commits. An event whose `id` is stored already is not stored again.
    *
    * Of what names nothing that was read before, and may be made up, a store keeps a bounded amount. Beyond that it rejects
-   * such events, and only counts unrecognised deliveries: it resolves with the ids of these.
+   * such events with `delivery_turned_away`, and only counts unrecognised deliveries: it resolves with the ids of these. Of
+   * a call that it rejects so, it stores the events that name what was read before.
+   *
    * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
    * store.
    */
@@ -90,7 +92,8 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Leases up to `limit` subscriptions whose read is due, from the classes that `choose` names. The longest due comes
    * first; in class 1, which anybody can fill, the longest due and the newest take turns. It leases no subscription of a
-   * business in `except`, and no two of one business. Fewer than `limit` means that no other may be read now.
+   * business in `except`, and no two of one business, except one that was never read (class 1) beside one of another class.
+   * Fewer than `limit` means that no other may be read now.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
   /**
@@ -168,7 +171,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.
    */
   prune(retention: Retention): Promise<Pruned>
-  /** Copies all data into the new file `path` while work continues. Rejects `backup_failed`, and `closed` when it is closed meanwhile. */
+  /**
+   * Copies all data into the new file `path` while work continues. Rejects `backup_failed`, and `closed` when it is closed
+   * meanwhile.
+   */
   backup(path: string): Promise<void>
   /**
    * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
@@ -184,7 +190,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    * all that a delivery writes took less; the caller asks again until then.
    */
   problem(inTimeMs?: number): Promise<string | null>
-  /** The deliveries that this process did not store within the last hour, because the store keeps enough of their kind; null: none. */
+  /**
+   * The deliveries that this process did not store within the last hour, because the store keeps enough of their kind;
+   * null: none.
+   */
   turnedAway(): Promise<TurnedAway | null>
 
   /** Calls `listener` after the commits of this process and, where the engine can, of others, until the result is called. */

@@ -18,7 +18,7 @@ export interface Leased {
 
 /**
  * `missing`: the platform does not show it any more. `revoked`: the business uninstalled the app, and the platform
- * refuses a token for it. `ended`: the platform refuses its reads, and an event or their duration shows that it has ended.
+ * refuses a token or the reads for it. `ended`: the platform refuses its reads, and an event or their duration shows that it has ended.
  */
 export type Gone = 'missing' | 'revoked' | 'ended'
 
@@ -47,8 +47,8 @@ export interface Subscription {
   /** A read was requested, and no read that began since has succeeded: not all requests are answered. */
   pending: boolean
   /**
-   * The platform does not show what was requested, and may lag behind its event, so early reads follow; or it was never
-   * shown, and the platform may refuse everybody.
+   * It was never read, and the platform does not show it: it may lag behind its event, so early reads follow, or it may
+   * refuse everybody. It is not the verification of a read.
    */
   verifying: boolean
   /** The code of the last read's failure; null once it is requested again. */

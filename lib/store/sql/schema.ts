@@ -31,7 +31,7 @@ export interface SubscriptionsTable {
   urgency: Urgency
   /** Why the next read is made: the place of the cause in `CAUSES`. */
   cause: number
-  /** 1: the platform may lag behind its event, so early reads follow. */
+  /** 1: never read, and the last read did not show it: the platform may lag behind its event, or refuse everybody. */
   verifying: 0 | 1
   lease_token: string | null
   /** The lease of the last finish; with the end ` too late` if only a failed read was written. */
@@ -51,7 +51,7 @@ export interface SubscriptionsTable {
   uninstalled_at: number | null
   /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
   failing_since: number | null
-  /** When the present streak of found records began: if no read has failed before, `created_at`. Null while reads fail. */
+  /** When the present streak of found records began; for the first record of a subscription, `created_at`. Null while reads fail. */
   served_since: number | null
   /** When the store learned of the first `update` whose change no found record has shown yet. */
   update_at: number | null
@@ -73,7 +73,7 @@ export interface JournalTable {
   business_uid: string | null
   subscription_uid: string | null
   status: EntryStatus
-  /** Tries that have ended. */
+  /** Tries that have ended, and earlier runs alone that lapsed. */
   attempts: number
   error: string | null
   received_at: number
@@ -93,7 +93,7 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
-  /** 0: it names what was read before, or nobody can have sent it. 1: an event or a delivery that may be made up. */
+  /** 0: a change, or its subscription was read before. 1: any other, also an install of a known business. */
   unread: 0 | 1
   /** Of `error`, if a handler threw it: a line for each frame. */
   stack: string | null
@@ -134,6 +134,6 @@ export interface HandlersTable {
 export interface StoreOwnerTable {
   id: number
   fingerprint: string | null
-  /** 1: a subscription of this app has been read, so another app is refused. */
+  /** 1: a subscription was read into this store, by this app or one before it, so another app is refused. */
   has_read: number
 }

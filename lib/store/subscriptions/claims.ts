@@ -177,7 +177,10 @@ interface DueRow {
   due_for: number
 }
 
-/** The free due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends at its limit. */
+/**
+ * The free due rows of a class, the longest due first, or the newest: a range of the index `subscriptions_due`, which ends
+ * at its limit.
+ */
 function dueReads(engine: Engine, urgency: Urgency, limit: number, look: LookBack, isNewest: 0 | 1 = 0): Sql {
   // SQLite removes the entries of rows that are not due any more at once.
   const sinceMs = engine.isLocal ? undefined : look.sinceMs(urgency)

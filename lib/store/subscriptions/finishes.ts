@@ -262,7 +262,7 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
   }
 }
 
-/** Whether a finish ends the subscription. Such a finish is refused if an event arrived after the claim, which may say the opposite. */
+/** Whether a finish ends the subscription. It is refused if an event came after the claim, which may say the opposite. */
 function ends({ claim, finish }: Finish): boolean {
   const { gone = null } = finish.found ?? {}
   return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')
@@ -335,7 +335,7 @@ function written({ table }: Given) {
         then ${sql.lit(CAUSES.indexOf('reconcile'))} else cause end,
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
       failing_since = case when is_shown = 1 or (${OTHER_ITEM_ENDS}) then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
-      -- One that has never failed has been served since it exists.
+      -- The first record counts since the row exists, whatever failed before it.
       served_since = case when is_shown = 1 then coalesce(served_since, case when read_at is null then created_at else now end)
         when ${FAILS} then null else served_since end,
       update_at = case when clears_update = 0 or ${REQUESTED_AGAIN} then update_at end,
@@ -362,7 +362,7 @@ const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
 
 /** A read was requested after the claim, so it may show something newer than this read. */
 const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
-/** A canceled subscription has nothing to lose, so its refusals say nothing about the platform. One that has ended fails since before its end. */
+/** A canceled subscription loses nothing by a refusal, and one that has ended has failed since before its end. */
 const FAILS = sql`is_refused = 1 and unread = 0 and subscriptions.gone is null
   and (subscriptions.state is null or subscriptions.state <> 'canceled')`
 /** A purchase of another item never counted as served. So it does not count as failing once it has ended either. */

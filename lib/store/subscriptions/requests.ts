@@ -29,10 +29,10 @@ export function createRefreshRequests(engine: Engine) {
     request(requests: readonly Requested[]): Write[] {
       const { rounds, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
       const writes: Write[] = []
-      // A batch of one statement locks its rows in their order by itself.
-      const isSeveral =
+      // Statements of these kinds skip rows that others have locked, so the rows are locked before.
+      const maySkipRows =
         records.length > 0 || rounds.some(({ stored, businesses }) => stored.length + businesses.length > 0)
-      if (engine.holdNames && isSeveral) writes.push(hold(heldRows(rounds, records)))
+      if (engine.holdNames && maySkipRows) writes.push(hold(heldRows(rounds, records)))
       for (const { named, stored, businesses } of rounds) {
         if (named.length > 0) writes.push(requestNamed(named))
         if (stored.length > 0) writes.push(requestStored(stored))
@@ -201,8 +201,8 @@ function uidsOfBusiness(business: Sql, locking?: Pick<Engine, 'skipLocked'>) {
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
  * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
  *    after its last read. `track` and `refresh` make it due at the end of the pause after its last read. If
- *    that pause is over, the next event does not delay the read again. Of several events at once the first is the one
- *    for which the row waits.
+ *    that pause is over, the next event does not delay the read again. Several events of one batch wait as if the row had
+ *    already waited for the first of them.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
 function dueAfterRequest(now: Sql, isByEvent: Sql, times: Sql) {

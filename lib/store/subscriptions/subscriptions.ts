@@ -23,7 +23,7 @@ export type Subscriptions = ReturnType<typeof createSubscriptions>
 type NamedByEvent = Pick<NewEvent, 'subscriptionUid' | 'businessUid'>
 
 /**
- * A row that is neither leased nor suspect. Requests, claims and the reads of others move the due time of such a row only:
+ * A row that is neither leased nor suspect. Requests, claims and the reads of others may move only the due time of such rows:
  * that of a leased row is the end of its lease, and a suspect one, which may end the process, is read when it was put off
  * to.
  */

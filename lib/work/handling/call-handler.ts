@@ -22,16 +22,21 @@ export function createHandlerCall(options: {
 
     /**
      * Undefined when the handler has returned without a promise. Otherwise a promise that settles as that of the handler
-     * does, and rejects at the deadline. `lost` only aborts the signal of the handler: its slot and its lane stay taken while
+     * does, and rejects at the deadline. `interrupted` only aborts the signal of the handler: its slot and its lane stay taken while
      * it runs. Throws what the handler throws.
      */
-    call(handler: AnyHandler, payload: unknown, entry: Entry, lost: AbortSignal): Promise<void> | undefined {
+    call(
+      handler: AnyHandler,
+      payload: unknown,
+      entry: Entry,
+      interrupted: AbortSignal,
+    ): Promise<void> | undefined {
       const interruption = createInterruption()
       const context = new CallContext(entry.attempt, marketplace(), interruption)
       const returned = around(entry, () => handler(payload, context))
       if (!isThenable(returned)) return undefined
       return new Promise<void>((resolve, reject) => {
-        const onLost = () => interruption.abort(leaseLost())
+        const onInterrupted = () => interruption.abort(leaseLost())
         const cancelDeadline = deadlines.set(() => {
           end()
           const error = tooLate(timeoutMs)
@@ -40,9 +45,9 @@ export function createHandlerCall(options: {
         })
         const end = () => {
           cancelDeadline()
-          lost.removeEventListener('abort', onLost)
+          interrupted.removeEventListener('abort', onInterrupted)
         }
-        lost.addEventListener('abort', onLost, { once: true })
+        interrupted.addEventListener('abort', onInterrupted, { once: true })
         Promise.resolve(returned)
           .then(() => resolve(), reject)
           .finally(end)

@@ -37,8 +37,8 @@ export type Handled = EntryEnd['result'] & {
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, this process calls only the failed ones again. All of them
- * are called after a restart, a replay or a try of another process, if the lease was lost, and for an entry that is not among
- * the last 1,000 that failed in part.
+ * are called after a restart, a replay or a try of another process, if the lease of the first try was lost, and for an
+ * entry that is not among the last 1,000 that failed in part.
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
@@ -110,12 +110,12 @@ export function createHandlerCalls(options: {
     rest: one.rest,
 
     /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
-    prepare(entry: Entry, lost: AbortSignal): Prepared | Promise<Prepared> {
+    prepare(entry: Entry, interrupted: AbortSignal): Prepared | Promise<Prepared> {
       const asPrepared = (payload: unknown): Prepared => ({ payload: deepFreeze(payload) })
       try {
         const made = payloadOf(entry)
         if (!(made instanceof Promise)) return asPrepared(made)
-        return orAborted(made, lost).then(asPrepared, (error: unknown) => ({ error }))
+        return orAborted(made, interrupted).then(asPrepared, (error: unknown) => ({ error }))
       } catch (error) {
         return { error }
       }
@@ -129,7 +129,7 @@ export function createHandlerCalls(options: {
     async call(
       entry: Entry,
       prepared: Prepared,
-      { lease, lost }: { lease: string; lost: AbortSignal },
+      { lease, interrupted }: { lease: string; interrupted: AbortSignal },
     ): Promise<Handled | undefined> {
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
@@ -144,7 +144,7 @@ export function createHandlerCalls(options: {
       const left = registered.filter((handler) => !done.has(handler))
       const outcomes = await Promise.allSettled(
         left.map(async (handler) => {
-          await one.call(handler, payload, entry, lost)
+          await one.call(handler, payload, entry, interrupted)
           done.add(handler)
         }),
       )
@@ -155,7 +155,7 @@ export function createHandlerCalls(options: {
         succeeded.delete(entry.id)
         return { kind: 'done' }
       }
-      if (lost.aborted) return undefined
+      if (interrupted.aborted) return undefined
       succeeded.set(entry.id, { done, lease })
       return failed(entry, failures)
     },

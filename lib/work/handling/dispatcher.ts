@@ -87,7 +87,7 @@ export function createDispatcher(
     const limit = Math.min(lanesAtOnce, free)
     const exceptKeys = loop.items().map(({ id }) => id)
     const seats = others.length + free
-    const { choose, isHeldBack } = classes.chooser(others, seats, Math.max(0, seats - concurrency))
+    const { choose, isWithoutSeat } = classes.chooser(others, seats, Math.max(0, seats - concurrency))
     const items = await store.claimLanes({
       ...{ limit, entryLimit: ENTRY_LIMIT, leaseMs, topics, exceptKeys },
       choose,
@@ -99,14 +99,14 @@ export function createDispatcher(
     lanesAtOnce = areDeep
       ? Math.max(Math.min(concurrency, MAX_LANES), Math.floor(lanesAtOnce / 2))
       : Math.min(MAX_LANES, lanesAtOnce * 2)
-    return { items, isAll: items.length < limit && !areDeep && !isHeldBack() }
+    return { items, isAll: items.length < limit && !areDeep && !isWithoutSeat() }
   }
 
-  const resultsOf = (lane: LaneClaim, lost: AbortSignal) =>
-    createLaneResults({ lane, finishes, lost, onWritten: note })
+  const resultsOf = (lane: LaneClaim, interrupted: AbortSignal) =>
+    createLaneResults({ lane, finishes, interrupted, onWritten: note })
 
-  async function run(lane: LaneClaim, { signal: lost, isHeld, leaveSlot }: RunInSlot) {
-    const results = resultsOf(lane, lost)
+  async function run(lane: LaneClaim, { signal: interrupted, isHeld, leaveSlot }: RunInSlot) {
+    const results = resultsOf(lane, interrupted)
     const beganAt = clock.monotonic()
     try {
       for (const [place, entry] of lane.entries.entries()) {
@@ -116,7 +116,7 @@ export function createDispatcher(
           results.add(entry, endedTheProcess(lane.lapses))
           break
         }
-        let prepared = calls.prepare(entry, lost)
+        let prepared = calls.prepare(entry, interrupted)
         // An event needs no look into the store, and so no promise.
         if (prepared instanceof Promise) prepared = await prepared
         let isConfirmed = true
@@ -124,13 +124,13 @@ export function createDispatcher(
         // handler is called: the payload may have been erased.
         while (isConfirmed && doubted.delete(lane)) {
           isConfirmed = await store.renewLane(lane, leaseMs).catch(() => false)
-          if (isConfirmed) prepared = await calls.prepare(entry, lost)
+          if (isConfirmed) prepared = await calls.prepare(entry, interrupted)
         }
         // After these waits, each of which may outlast the lease.
-        if (!isConfirmed || lost.aborted || !isHeld() || !results.isHeld()) break
+        if (!isConfirmed || interrupted.aborted || !isHeld() || !results.isHeld()) break
         // The first entry is handled however long its payload took, or it would never be.
         if (place > 0 && clock.monotonic() - beganAt > SLOT_MS) break
-        const result = await calls.call(entry, prepared, { lease: lane.leaseToken, lost })
+        const result = await calls.call(entry, prepared, { lease: lane.leaseToken, interrupted })
         if (!result) break
         results.add(entry, result)
         if (result.kind === 'retry') break

@@ -16,7 +16,7 @@ export interface UnrecognisedDelivery {
 /**
  * Turns journal entries into the payloads of handlers. That of a change is a promise, because it has the answer for the
  * business: the one from the store, never one from memory. It rejects with `entitlement_unknown` while the answer is not
- * known, and when the store rejects.
+ * known, and with the store's own error when the store rejects.
  */
 export function createPayloads(options: {
   classify(envelope: unknown): { recognised: true; name: string; data: unknown } | { recognised: false }

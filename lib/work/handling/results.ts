@@ -13,10 +13,10 @@ interface HandledEntry {
 export function createLaneResults(options: {
   lane: LaneClaim
   finishes: ReturnType<typeof createResultWrites>
-  lost: AbortSignal
+  interrupted: AbortSignal
   onWritten(handled: HandledEntry): void
 }) {
-  const { lane, finishes, lost, onWritten } = options
+  const { lane, finishes, interrupted, onWritten } = options
   const unwritten: HandledEntry[] = []
   let isHeld = true
   /** No further result follows, so the next write ends the lease. */
@@ -40,7 +40,7 @@ export function createLaneResults(options: {
       )
       const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
       return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
-    }, lost)
+    }, interrupted)
     isHeld = await held.catch((error) => {
       // The next write begins with them: a later entry must not be done before an earlier one.
       unwritten.unshift(...written)
@@ -112,13 +112,13 @@ export function createResultWrites(options: { store: Pick<Store, 'finishLanes'>;
      * Writes the finish that `take` returns, called just before the write, so that later results share the transaction.
      * Resolves with whether the lease was still held. Rejects if it was lost before the write succeeded.
      */
-    write(take: () => SizedFinish, lost: AbortSignal): Promise<boolean> {
+    write(take: () => SizedFinish, interrupted: AbortSignal): Promise<boolean> {
       let taken: SizedFinish | undefined
       const finishOf = () => {
         taken ??= take()
         return taken
       }
-      return writeWhileLeased(() => batches.add(finishOf), lost, clock)
+      return writeWhileLeased(() => batches.add(finishOf), interrupted, clock)
     },
   }
 }

@@ -48,15 +48,15 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
       hasSeat(urgency, heldBy(others), seats),
 
     /**
-     * Chooses the class of each lease of one claim, which fills `seats` beside the others. `isHeldBack`: work is due that
-     * may have none of these seats. `ahead` of the seats are leases ahead of a slot, which what was never read may all have:
-     * they are few while items take long.
+     * Chooses the class of each lease of one claim, which fills `seats` beside the others. `isWithoutSeat`: work is
+     * due that may have none of these seats. `ahead`: how many of the seats are leases ahead of a slot. What was never read
+     * may have all of these: they are few while items take long.
      */
     chooser(others: readonly Item[], seats: number, ahead = 0) {
       const leased = new Set(others.map(({ urgency }) => urgency))
       const heldByOthers = heldBy(others)
       const order = byLastLease
-      let isHeldBack = false
+      let isWithoutSeat = false
       return {
         choose(due: readonly Class[], taken: readonly Class[]): Class | undefined {
           const held = { ...heldByOthers }
@@ -65,12 +65,12 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
             if (urgency === long) held.long++
           }
           const free = due.filter((urgency) => hasSeat(urgency, held, seats, ahead))
-          isHeldBack = free.length === 0 && due.length > 0
+          isWithoutSeat = free.length === 0 && due.length > 0
           const isFirst = (urgency: Class) =>
             free.includes(urgency) && !leased.has(urgency) && !taken.includes(urgency)
           return order.find(isFirst) ?? free[0]
         },
-        isHeldBack: () => isHeldBack,
+        isWithoutSeat: () => isWithoutSeat,
       }
     },
 

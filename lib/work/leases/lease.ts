@@ -17,7 +17,7 @@ export interface RunningItemsOptions<Item> {
 
 /** The lease of a running item. */
 export interface RunningLease {
-  /** Aborts when the lease is lost. */
+  /** Aborts when the lease is lost, or when the loop closes and no longer waits. */
   signal: AbortSignal
   /** Whether the lease is held by the clock: after a stall of the process the signal may be late. */
   isHeld(): boolean

@@ -33,7 +33,10 @@ export interface Slot {
   end(): void
 }
 
-/** At most `concurrency` leased items run at once. While items end quickly, more are leased ahead and wait here in order. */
+/**
+ * At most `concurrency` leased items run at once, apart from up to 250 that only wait (`isWaiting`) and 128 that are being
+ * written. While items end quickly, more are leased ahead and wait here in order.
+ */
 export function createSlots<Item>(options: SlotsOptions<Item>) {
   const { concurrency, isWaiting, hasSeat = () => true, classOf = (item) => item, clock } = options
   const running = createLine<Item>()

@@ -16,8 +16,8 @@ interface Alone<Item> {
 
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
- * halted, and no suspect of the other kind runs. So if the process ends, the store knows which one it was. docs/states.md has
- * the states.
+ * halted, and no suspect of the other kind runs. So if the process ends, nothing else of its kind can have ended it; work of
+ * the other kind may have. docs/states.md has the states.
  */
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>

@@ -6,7 +6,10 @@ import { isLastingRefusal } from './schedule.js'
 
 /** What shows that a subscription has ended, beside reads that the platform refuses or answers without the record. */
 export type Evidence =
-  /** The business uninstalled the app, and a token for it is refused, a minute or longer after another refusal of any kind. */
+  /**
+   * The business uninstalled the app, and a token for it, or a read with one (401, 403), is refused, a minute or longer
+   * after another refusal of any kind.
+   */
   | 'uninstall'
   /** An event whose own record shows an end, and a refused read. */
   | 'record'

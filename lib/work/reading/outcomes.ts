@@ -4,7 +4,10 @@ import type { ReadResult } from '../../platform/read-result.js'
 
 /** The number of businesses whose last read counts. */
 const WINDOW = 20
-/** A shorter outage ends by itself and is not reported. A failed read counts for two of them, and for twice as long as it failed. */
+/**
+ * A shorter outage ends by itself and is not reported. A failed read counts for two of them, and for twice as long as it
+ * failed.
+ */
 const OUTAGE_AFTER_MS = 30 * SECOND
 
 type Outcome =

@@ -17,8 +17,8 @@ import { createUnreadPace } from './unread-pace.js'
  * subscription due, and the read decides. The same column schedules retries, verifications and the regular reconcile.
  *
  * All reads share one loop, whose slots `../leases/classes.ts` distributes. It never reads two subscriptions of one business
- * at once, except that a candidate business may be tried beside one of its own, and that one which was never read delays no
- * other.
+ * at once, except that a candidate business may be tried beside one of its own, and that one which was never read delays
+ * only others that were never read.
  */
 export function createRefresher(
   options: ReadingOptions & {
@@ -110,7 +110,7 @@ function businessesRead(claims: readonly ReadClaim[]) {
   return { except: businessesOf(false), exceptUnread: businessesOf(true) }
 }
 
-/** Regular reads, and all but those of events that wait for a token, leave one seat to events. */
+/** Regular reads, and those of every class but the first that wait for a token, leave one seat to events of what was read before. */
 export const createReadClasses = (isWaitingForToken: (businessUid: string) => boolean) =>
   createClasses<ReadClaim, Urgency>({
     classes: Object.values(URGENCY),

@@ -68,7 +68,10 @@ export interface Progress {
   verified: number
   /** Reads that the platform did not answer since it last showed a record, or a read was requested. */
   outages: number
-  /** Reads since it last showed a record that it refused or, before the first record, did not show; with the first and the last time. */
+  /**
+   * Reads since it last showed a record that it refused or, before the first record, did not show; with the first and the
+   * last time.
+   */
   refusals: number
   refusedSince: number | null
   refusedAt: number | null

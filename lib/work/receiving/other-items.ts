@@ -3,7 +3,10 @@ import { type HealthProblem, problemOf } from '../../base/health.js'
 import type { Store } from '../../store/port/store.js'
 
 const OTHERS_IN_A_ROW = 10
-/** How many stored subscriptions are looked at: uids have no order, so among them is one of the app's own items if it has customers. */
+/**
+ * How many stored subscriptions are looked at: uids have no order, so among them is one of the app's own items if it has
+ * customers.
+ */
 const SAMPLE = 100
 /** A bound: a sender with the delivery secret can forge any number of items. */
 const MAX_ITEMS_NAMED = 5
