@@ -159,10 +159,10 @@ function stateShown({ state, record, gone }: Subscription): string | null {
 }
 
 export function isOfOtherApp(
-  purchasableUid: string | null,
+  purchasableUid: string,
   { purchasableUids }: Pick<DecisionRules, 'purchasableUids'>,
 ): boolean {
-  return purchasableUids.length > 0 && purchasableUid !== null && !purchasableUids.includes(purchasableUid)
+  return purchasableUids.length > 0 && !purchasableUids.includes(purchasableUid)
 }
 
 export function decisionOf(
