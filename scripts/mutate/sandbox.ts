@@ -39,12 +39,13 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
     .toString()
     .split('\0')
     .filter((file) => file !== '' && !file.startsWith('bench/') && existsSync(join(root, file)))
-  for (const file of [...files, 'lib/console/page-bundle.ts']) {
+  for (const file of files) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
     cpSync(join(root, file), join(folder, file))
   }
   for (const modules of ['node_modules', 'api-docs/node_modules'])
     symlinkSync(join(root, modules), join(folder, modules))
+  execFileSync(process.execPath, [join(folder, 'scripts', 'build-console-page.mjs')])
   if (needsBuild) execFileSync('npm', ['run', 'build'], { cwd: folder, stdio: 'ignore' })
 
   /** Kills the tests that run, and the processes that they started. */
