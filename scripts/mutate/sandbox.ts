@@ -84,8 +84,9 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
         jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
         module: { type },
       })
-      const file = module.replace('lib', join('dist', built)).replace(/\.ts$/, '.js')
-      writeFileSync(join(folder, file), code)
+      const file = join(folder, module.replace('lib', join('dist', built)).replace(/\.ts$/, '.js'))
+      // The command line is built as ES modules only.
+      if (existsSync(file)) writeFileSync(file, code)
     }
     const now = new Date()
     utimesSync(join(folder, 'dist', 'cjs', 'package.json'), now, now)
