@@ -106,15 +106,18 @@ describe('npm run mutate', () => {
 })
 
 describe('the copy of the project', () => {
-  it('has the page of the console, also if the project was never built', () => {
+  it('has what a test needs, also if the project was never built, and the module is built in one form only', async () => {
     const [clone, copy] = [temporaryFolder(), temporaryFolder()]
     execFileSync('git', ['clone', '--quiet', '--depth', '1', `file://${ROOT}`, clone])
     symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
     appendFileSync(join(clone, '.git', 'info', 'exclude'), 'node_modules\n')
-    const sandbox = createSandbox(clone, copy, false)
+    const sandbox = createSandbox(clone, copy, true)
     onCleanUp(() => sandbox.remove())
     expect(existsSync(join(clone, 'lib', 'console', 'page-bundle.ts'))).toBe(false)
     expect(existsSync(join(copy, 'lib', 'console', 'page-bundle.ts'))).toBe(true)
+    const module = 'lib/cli/journal/filter.ts'
+    const unchanged = { module, line: 1, change: '', start: 0, end: 0, replacement: ' ' }
+    expect(await sandbox.notices(unchanged, ['__tests__/base/ids.test.ts'], 60_000)).toBe(false)
   })
 })
 
