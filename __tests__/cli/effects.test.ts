@@ -267,6 +267,7 @@ describe('K277 a process of the command line', () => {
   it.each([
     ['its results', 'import many.csv --dry-run --json', 0],
     ['its errors, with its own code', 'history nobody 2>&1 >/dev/null', 1],
+    ['its notes beside its work', 'dev --port 0 2>&1 >/dev/null', 0],
   ])('ends well when the reader of %s has ended, as `head` does', async (_what, command, code) => {
     const { store, env } = await emptyStore()
     const script = `{ "$NODE" "$CLI" ${command}; echo "ended $?" >&3; } 3>ended | true; cat ended`
@@ -278,6 +279,7 @@ describe('K277 a process of the command line', () => {
       cwd,
       env: { ...env, PATH, NODE: process.execPath, CLI },
       encoding: 'utf8',
+      input: 'quit\n',
     })
     expect(stdout).toBe(`ended ${code}\n`)
   })
