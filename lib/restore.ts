@@ -12,8 +12,8 @@ export interface RestoreSummary {
   /** The database file, which now has the content of the backup. */
   path: string
   /**
-   * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was
-   * gone; null when there was nothing.
+   * Where the former database is now, or the first of its `-wal` and `-shm` files if it was gone; null when there was
+   * nothing.
    */
   formerPath: string | null
   /** How many subscriptions the app reads again after its start: about four a second, and all within ten minutes. */
@@ -22,7 +22,7 @@ export interface RestoreSummary {
 
 /**
  * Puts a copy of a backup in the place of the SQLite database of these options, while no process uses that database. The
- * former database is moved aside, and the backup stays as it is. The restored subscriptions are as old as the backup, so
+ * former database gets another name, and the backup stays as it is. The restored subscriptions are as old as the backup, so
  * a read of each is due: about four a second, and all within ten minutes.
  *
  * Rejects `argument_invalid` for a path without a file or a store that is not a SQLite file, `store_in_use`,

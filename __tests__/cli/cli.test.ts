@@ -2,10 +2,11 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from '@jest/globals'
+import { optionsFromEnvironment } from '../../lib/cli/terminal/settings.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { snippetsOf } from '../support/docs/pages.js'
 import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
-import { startPlatform } from '../support/scene.js'
+import { serve, startPlatform } from '../support/scene.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
 const SETTINGS = settingsFor(NOWHERE, 'sqlite:marketplace.db')
@@ -35,10 +36,14 @@ describe('the command line', () => {
     [['register', 'ftp://my-app.example/'], /absolute address/],
     [['register', 'https://my-app.example/hooks'], /Give --business/],
     [
+      ['register', 'https://my-app.example/hooks', '--business', 'b1', '--token-kind', 'business'],
+      /Put the business token into MARKETPLACE_TOKEN/,
+    ],
+    [
       ['register', 'https://my-app.example/hooks', '--business', 'b1', '--event', 'odd'],
       /Unknown event: odd/,
     ],
-    [['dev', '--port', '70000'], /--port must be 0/],
+    [['dev', '--port', '65535'], /--port must be 0/],
     [['migrate', '--print-grants', 'role'], /the store is not on PostgreSQL/],
     [['import', 'not-there.csv'], /Cannot read not-there.csv: the file does not exist/],
   ]
@@ -79,6 +84,15 @@ describe('the command line', () => {
     expect(error.message).toContain('MARKETPLACE_STORE (store): expected sqlite:<path> or postgres://…')
     expect(error.message).toMatch(/DELIVERY_SECRETS \(deliverySecrets\): .*at least 16 characters/)
     expect(error.message).not.toMatch(/CLIENT_SECRET|postgresStore|:memory:/)
+  })
+
+  it('takes an empty setting for one that is not set, and lists with spaces', () => {
+    const env = { MARKETPLACE_CLIENT_ID: ' ', MARKETPLACE_CODE_NAME: ' a, b ', DELIVERY_SECRETS: 'c,d' }
+    expect(optionsFromEnvironment(env)).toEqual({
+      app: { codeName: ['a', 'b'] },
+      platform: {},
+      deliverySecrets: ['c', 'd'],
+    })
   })
 
   it('L86, L87 refuses the secrets of the pages and http:// to another machine in every command', async () => {
@@ -225,13 +239,65 @@ describe('register and simulate', () => {
 
   it('take another kind of token from the environment, and refuse one that the event does not accept', async () => {
     const platform = await startPlatform()
-    const env = { ...settingsFor(platform, 'sqlite:none.db'), MARKETPLACE_TOKEN: platform.directoryToken() }
+    const token = platform.directoryToken()
+    const env = { ...settingsFor(platform, 'sqlite:none.db'), MARKETPLACE_TOKEN: ` ${token}\n` }
     const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'directory', '--event']
     expect(await runCliHere([...args, 'app_subscription/installed'], { env })).toMatchObject({ code: 0 })
     const refused = await runCliHere([...args, 'application/installed'], { env })
     expect(refused.code).toBe(2)
     expect(refused.stdout).toContain('takes a token of kind app')
-    expect(refused.stdout + refused.stderr).not.toContain(env.MARKETPLACE_TOKEN)
+    expect(refused.stdout + refused.stderr).not.toContain(token)
+  })
+
+  it('take the token of a business too', async () => {
+    const platform = await startPlatform()
+    const env = {
+      ...settingsFor(platform, 'sqlite:none.db'),
+      MARKETPLACE_TOKEN: platform.businessToken('b1'),
+    }
+    const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'business', '--event']
+    expect(await runCliHere([...args, 'app_subscription/installed'], { env })).toMatchObject({ code: 0 })
+    const refused = await runCliHere([...args, 'application/installed'], { env })
+    expect(refused).toMatchObject({ code: 2, stdout: expect.stringContaining('takes a token of kind app') })
+  })
+
+  it('end with 1 if the platform refuses one of several events, and show each with its cause and the next step', async () => {
+    let calls = 0
+    const url = await serve((_req, res) => void res.writeHead(calls++ === 0 ? 403 : 500).end('{}'))
+    const env = {
+      ...settingsFor({ baseUrl: url, authUrl: url }, 'sqlite:none.db'),
+      MARKETPLACE_TOKEN: 'a-token-of-the-app',
+    }
+    const { code, stdout } = await runCliHere(['register', 'https://my-app.example/hooks', '--json'], { env })
+    const [{ registered }] = jsonLines<{ registered: object[] }>(stdout) as [{ registered: object[] }]
+    expect([code, registered]).toMatchObject([
+      1,
+      [
+        { code: 'platform_refused', why: expect.stringContaining('Check MARKETPLACE_BASE_URL') },
+        { code: 'platform_failing', why: expect.stringContaining('Try again later') },
+        { code: 'platform_failing' },
+        { code: 'platform_failing' },
+      ],
+    ])
+    // A mistake of the command line beside a failure of the platform is not only a mistake.
+    const events = ['application/installed', 'app_subscription/installed'].flatMap((name) => [
+      '--event',
+      name,
+    ])
+    const args = ['register', 'https://my-app.example/hooks', '--token-kind', 'directory', ...events]
+    expect(await runCliHere(args, { env })).toMatchObject({ code: 3 })
+  })
+
+  it('warn of an address that is not https, and of no other', async () => {
+    const platform = await startPlatform()
+    platform.addBusiness('b1')
+    const env = settingsFor(platform, 'sqlite:none.db')
+    const warningOf = async (url: string) =>
+      (await runCliHere(['register', url, '--business', 'b1'], { env })).stderr
+    expect(await warningOf('http://my-app.example/hooks')).toMatch(
+      /^warning: the address is not https, .*\n$/,
+    )
+    expect(await warningOf('https://my-app.example/hooks')).toBe('')
   })
 
   it('print the reason of a refusal by the platform', async () => {

@@ -1,9 +1,11 @@
 import { describe, expect, it } from '@jest/globals'
 import express from 'express'
+import { startDevReceiver } from '../../lib/cli/dev/receiver.js'
+import { onCleanUp } from '../support/clean-up.js'
 import { jsonLines, startCli, startInTerminal } from '../support/processes/cli.js'
 import type { RunningProcess } from '../support/processes/running-process.js'
-import { openMarketplace, serve } from '../support/scene.js'
-import { DELIVERY_SECRET } from '../support/settings.js'
+import { openMarketplace, serve, startPlatform } from '../support/scene.js'
+import { CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../support/settings.js'
 import { until } from '../support/until.js'
 
 describe('marketplace-webhooks dev', () => {
@@ -53,6 +55,41 @@ describe('marketplace-webhooks dev', () => {
     })
   }, 60_000)
 
+  it('plays one business after the other, each with its newest subscription', async () => {
+    const dev = startCli(['dev', '--port', '0', '--json'])
+    await dev.prints('"started"')
+    dev.write('confirm\nmiss\nBUY cancel buy uninstall next quit\n')
+    const { code, stdout } = await dev.ended
+    const said = jsonLines<{ kind: string; text: string }>(stdout).filter(({ kind }) => kind === 'you')
+    expect([code, ...said.map(({ text }) => text)]).toEqual([
+      0,
+      'business-1 has not bought anything yet: press b',
+      'business-1 misses a payment',
+      'business-2 buys the app',
+      'business-2 cancels',
+      'business-2 buys the app',
+      'business-2 uninstalls the app',
+      'continue with business-3',
+    ])
+  }, 60_000)
+
+  it('ends at Ctrl+D in a terminal', async () => {
+    const dev = startInTerminal(['dev', '--port', '0'])
+    await dev.prints('quit')
+    await press(dev, '\u0004', '')
+    expect(await dev.ended).toMatchObject({ code: 0 })
+  }, 60_000)
+
+  it('has a receiver that only this machine reaches', async () => {
+    const { baseUrl, authUrl } = await startPlatform()
+    const app = { ...CLIENT, purchasableUid: OUR_ITEM }
+    const receiver = await startDevReceiver({ app, platform: { baseUrl, authUrl }, log: { answer() {} } })
+    onCleanUp(receiver.close)
+    expect(await fetch(receiver.target, { method: 'POST', body: '{}' })).toMatchObject({ status: 200 })
+    // On Linux each of 127.0.0.0/8 is this machine, and a server on all addresses answers there too.
+    await expect(fetch(receiver.target.replace('127.0.0.1', '127.0.0.2'))).rejects.toThrow('fetch failed')
+  })
+
   it("delivers to an app of the user and answers the app's reads", async () => {
     const client = { clientId: 'my-client', clientSecret: 'my-client-secret', purchasableUid: 'my-item' }
     const router = express.Router()
@@ -82,9 +119,12 @@ describe('marketplace-webhooks dev', () => {
     await first.prints('"started"')
     const [{ baseUrl }] = jsonLines<{ baseUrl: string }>(first.stdout()) as [{ baseUrl: string }]
     const { port } = new URL(baseUrl)
-    const second = await startCli(['dev', '--port', port]).ended
-    expect(second).toMatchObject({ code: 2, stdout: '' })
-    expect(second.stderr).toContain('is in use')
+    // The second tries to use it for its token endpoint.
+    for (const own of [Number(port), Number(port) - 1]) {
+      const second = await startCli(['dev', '--port', String(own)]).ended
+      expect(second).toMatchObject({ code: 2, stdout: '' })
+      expect(second.stderr).toContain(`port ${own} or ${own + 1} is in use`)
+    }
   }, 60_000)
 })
 

@@ -1,7 +1,9 @@
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { quietWarnings } from '../support/output.js'
 import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
 import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
@@ -39,6 +41,7 @@ describe('doctor', () => {
     const text = await runCli(args, { env })
     expect(text.code).toBe(0)
     expect(text.stdout).toMatch(/^ok +settings +complete$/m)
+    expect(text.stdout).toMatch(/^ {19}Fix: Serve the app over https/m)
     expect(Math.max(...text.stdout.split('\n').map((line) => line.length))).toBeLessThanOrEqual(80)
     expect(text.stdout + text.stderr).not.toContain(DELIVERY_SECRET)
   })
@@ -96,6 +99,80 @@ describe('doctor', () => {
     expect(checks[check]).toMatchObject({ status, text: expect.stringContaining(text) })
     if (status === 'failed') expect(checks[check]?.fix).toMatch(/\S/)
     expect(code).toBe(status === 'failed' ? 1 : 0)
+    // Without a token the platform would refuse a read too, for the same cause.
+    if (check === 'token') expect(checks.read?.status).toBe('skipped')
+    // A warning does not end the examination.
+    if (check === 'settings') expect(checks.read?.status).toBe('ok')
+  })
+
+  it.each([
+    [307, {}, 'a redirect', 'after the redirect'],
+    [503, { code: 'store_unavailable' }, 'the reply was 503 store_unavailable', 'the health() of the app'],
+    [403, {}, 'the reply was 403', 'A proxy or firewall'],
+    [204, {}, 'the reply was 204', 'A proxy or firewall'],
+    [200, { id: 'of-another-program' }, 'not from this package', 'Another program'],
+    [200, { received: true }, 'not from this package', 'Another program'],
+  ])('finds what is wrong behind the public address: %i %j', async (status, body, text, fix) => {
+    const url = await serve((_req, res) => {
+      res.writeHead(status, { location: '/elsewhere' }).end(status === 204 ? '' : JSON.stringify(body))
+    })
+    const { checks } = await examine(['doctor', '--public-url', `${url}/hooks`], {
+      ...running.env,
+      MARKETPLACE_STORE: 'sqlite:none.db',
+    })
+    expect(checks.delivery).toEqual({
+      check: 'delivery',
+      status: 'failed',
+      text: expect.stringContaining(text),
+      fix: expect.stringContaining(fix),
+    })
+  })
+
+  it('says that it could not look for the delivery if the database does not open', async () => {
+    const url = await serve((_req, res) => void res.end('{"received":true,"id":"e1"}'))
+    const { code, checks } = await examine(['doctor', '--public-url', `${url}/hooks`], {
+      ...running.env,
+      MARKETPLACE_STORE: 'sqlite:none.db',
+    })
+    expect(code).toBe(1)
+    expect(checks.delivery).toMatchObject({
+      status: 'ok',
+      text: expect.stringMatching(/accepted it .* as e1; its database was not checked/),
+    })
+  })
+
+  it('warns of the problems of the app, with their next steps', async () => {
+    const { env, marketplace, deliver } = await app({ handlers: { retryDelaysMs: [] } })
+    quietWarnings()
+    marketplace.on('application/installed', () => {
+      throw new Error('says-no')
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length > 0)
+    const { code, checks } = await examine(['doctor'], env)
+    expect(checks.store).toMatchObject({
+      status: 'warning',
+      text: expect.stringMatching(/^\d journal entries are dead$/),
+      fix: expect.stringContaining('replay'),
+    })
+    expect(code).toBe(0)
+  })
+
+  it('reads a subscription of the given business, else one that is purchased', async () => {
+    const { env, platform, marketplace } = await app()
+    platform.purchase({ business_uid: 'a-late', payment: 'failed', subscription_uid: 'a-first' })
+    await platform.settled()
+    await marketplace.settled()
+    const any = await examine(['doctor'], env)
+    expect([any.checks.token?.text, any.checks.read?.text]).toEqual([
+      'the platform issued a token for b1',
+      'the platform shows s1: purchased, purchased',
+    ])
+    const named = await examine(['doctor', '--business', 'a-late'], env)
+    expect([named.checks.token?.text, named.checks.read?.text]).toEqual([
+      'the platform issued a token for a-late',
+      'the platform shows a-first: suspended, not_purchased',
+    ])
   })
 
   it('finds a different database behind the public address', async () => {
@@ -111,14 +188,19 @@ describe('doctor', () => {
     expect(code).toBe(1)
   })
 
-  it('finds a wrong clock by the Date header of the replies', async () => {
-    const { env, platform } = await app()
-    const anHourAgo = await serve((req, res) => forward(req, res, platform.authUrl))
-    const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: anHourAgo })
+  it.each([
+    [-3_600, 'failed', /3(59|60)\d s behind/],
+    [-15, 'ok', /1[4-6] s behind/],
+    [15, 'ok', /1[4-6] s ahead of/],
+    [60, 'failed', /(59|60|61) s ahead of/],
+  ])('judges the clock by the Date header of the replies: %i s', async (seconds, status, text) => {
+    const { env, platform } = running
+    const elsewhen = await serve((req, res) => forward(req, res, { base: platform.authUrl, seconds }))
+    const { code, checks } = await examine(['doctor'], { ...env, MARKETPLACE_AUTH_URL: elsewhen })
     expect(checks.token).toMatchObject({ status: 'ok' })
-    expect(checks.clock).toMatchObject({ status: 'failed', fix: expect.stringContaining('NTP') })
-    expect(checks.clock?.text).toMatch(/3(59|60)\d s behind/)
-    expect(code).toBe(1)
+    expect(checks.clock).toMatchObject({ status, text: expect.stringMatching(text) })
+    if (status === 'failed') expect(checks.clock?.fix).toContain('NTP')
+    expect(code).toBe(status === 'failed' ? 1 : 0)
   })
 
   it('finds missing rights in PostgreSQL, and prints the SQL that grants them, as migrate does', async () => {
@@ -144,15 +226,18 @@ describe('doctor', () => {
   it('skips checks that the settings do not allow, and ends with 1', async () => {
     const { code, checks } = await examine(['doctor'], {})
     expect(code).toBe(1)
-    expect(checks.settings).toMatchObject({ status: 'failed' })
+    const others = ['store', 'events', 'token', 'clock', 'read', 'delivery']
+    expect(statusOf(checks)).toEqual({
+      settings: 'failed',
+      ...Object.fromEntries(others.map((check) => [check, 'skipped'])),
+    })
     expect(checks.settings?.text).toContain('MARKETPLACE_CLIENT_ID is not set')
-    expect(checks.read).toMatchObject({ status: 'skipped' })
   })
 
   /** A running app with a subscription that the platform has delivered. */
-  async function app() {
+  async function app(options: Parameters<typeof createScene>[0] = {}) {
     const store = await engine.freshAddress()
-    const { platform, marketplace, url } = await createScene({ store })
+    const { platform, marketplace, url, deliver } = await createScene({ store, ...options })
     await marketplace.start()
     platform.install('b1')
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed', subscription_uid: 's1' })
@@ -160,7 +245,7 @@ describe('doctor', () => {
     await platform.settled()
     await until('the subscription is read', () => marketplace.isEntitled('b1'))
     await marketplace.settled()
-    return { platform, marketplace, url, env: settingsFor(platform, store) }
+    return { platform, marketplace, url, deliver, env: settingsFor(platform, store) }
   }
 })
 
@@ -178,6 +263,8 @@ describe.each(ENGINE_NAMES)('doctor on %s', (name) => {
     const { code, checks } = await examine(['doctor'], settingsFor(platform, store))
     expect(statusOf(checks)).toMatchObject({
       store: 'ok',
+      // It was tracked, so nothing has arrived.
+      events: 'skipped',
       token: 'ok',
       clock: 'ok',
       read: 'ok',
@@ -200,12 +287,16 @@ function statusOf(checks: Record<string, Finding>): Record<string, string> {
   return Object.fromEntries(Object.entries(checks).map(([check, { status }]) => [check, status]))
 }
 
-/** Forwards the request to the real endpoint. The Date of the reply is an hour ago. */
-function forward(req: IncomingMessage, res: ServerResponse, base: string) {
+/** Forwards the request to the real endpoint. The Date of the reply differs by so many seconds. */
+function forward(
+  req: IncomingMessage,
+  res: ServerResponse,
+  { base, seconds }: { base: string; seconds: number },
+) {
   const on = request(`${base}${req.url}`, { method: req.method as string }, (reply) => {
     res.writeHead(reply.statusCode ?? 500, {
       ...reply.headers,
-      date: new Date(Date.now() - 3_600_000).toUTCString(),
+      date: new Date(Date.now() + seconds * 1_000).toUTCString(),
     })
     reply.pipe(res)
   })

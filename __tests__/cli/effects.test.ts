@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { statSync, writeFileSync } from 'node:fs'
+import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from '@jest/globals'
@@ -237,6 +237,20 @@ describe('K277 import', () => {
     ])
   })
 
+  it.each([['--no-wait'], ['--wait', '1']])(
+    'ends with the error of the store, which is none of a line: %j',
+    async (...how) => {
+      const { store, env } = await emptyStore()
+      await refuseInserts(store, 'subscriptions')
+      const { code, stdout, stderr } = await runCliHere(['import', '-', '--json', ...how], {
+        env,
+        input: 'subscription_uid,business_uid\ns1,b1\n',
+      })
+      expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+      expect(jsonLines(stderr)).toMatchObject([{ error: { code: 'store_unavailable', exitCode: 3 } }])
+    },
+  )
+
   it.each(['SIGINT', 'SIGTERM'] as const)('ends at %s with 130 and a summary', async (signal) => {
     const { env } = await emptyStore()
     const running = startCli(['import', '-', '--json'], { env })
@@ -253,6 +267,7 @@ describe('K277 a process of the command line', () => {
   it.each([
     ['its results', 'import many.csv --dry-run --json', 0],
     ['its errors, with its own code', 'history nobody 2>&1 >/dev/null', 1],
+    ['its notes beside its work', 'dev --port 0 2>&1 >/dev/null', 0],
   ])('ends well when the reader of %s has ended, as `head` does', async (_what, command, code) => {
     const { store, env } = await emptyStore()
     const script = `{ "$NODE" "$CLI" ${command}; echo "ended $?" >&3; } 3>ended | true; cat ended`
@@ -264,6 +279,7 @@ describe('K277 a process of the command line', () => {
       cwd,
       env: { ...env, PATH, NODE: process.execPath, CLI },
       encoding: 'utf8',
+      input: 'quit\n',
     })
     expect(stdout).toBe(`ended ${code}\n`)
   })
@@ -277,6 +293,46 @@ describe('K277 a process of the command line', () => {
         process.umask(before),
       )
       expect({ code, mode: statSync(file).mode & 0o777 }).toEqual({ code: 0, mode: 0o600 })
+    }
+  })
+
+  it('leaves no file of an export that fails', async () => {
+    const { store, env } = await emptyStore()
+    await refuseInserts(store, 'journal')
+    const file = join(temporaryFolder(), 'b.json')
+    const { code, stderr } = await runCliHere(['export', 'b1', '--out', file, '--json'], { env })
+    expect(jsonLines(stderr)).toMatchObject([{ error: { code: 'store_unavailable' } }])
+    expect({ code, isLeft: existsSync(file) }).toEqual({ code: 3, isLeft: false })
+  })
+
+  it('refresh --all spreads the reads over --within, at most a day and by default ten minutes', async () => {
+    const { store, env } = await emptyStore()
+    const lines = Array.from({ length: 3_000 }, (_, i) => `s${i},b${i}`)
+    await runCliHere(['import', '-', '--no-wait'], {
+      env,
+      input: ['subscription_uid,business_uid', ...lines].join('\n'),
+    })
+    const opened = await openStoreWithSql(store)
+    await opened.sql(
+      'update subscriptions set unread = 0, settled_generation = generation, refresh_at = null',
+    )
+    await opened.store.close()
+    for (const [args, minutes] of [
+      [['--within', '1440'], 1440],
+      [[], 10],
+      [['--within', '1'], 1],
+    ] as const) {
+      const before = Date.now()
+      const { code, stdout } = await runCliHere(['refresh', '--all', ...args, '--json'], { env })
+      expect([code, jsonLines(stdout)]).toEqual([0, [{ subscriptions: 3_000, withinMinutes: minutes }]])
+      const { subscriptions = [], journal } = await pictureOf(store)
+      const last = Math.max(...subscriptions.map(({ refresh_at }) => Number(refresh_at) - before))
+      // Four a second take 750 s, and of so many one is due close to the end.
+      expect(last / 1_000).toBeLessThan(Math.min(minutes * 60, 750) + 5)
+      expect(last / 1_000).toBeGreaterThan(Math.min(minutes * 60, 750) * 0.9)
+      expect(JSON.parse(String(journal?.at(-1)?.payload))).toMatchObject({
+        reason: `all within ${minutes} min`,
+      })
     }
   })
 
@@ -343,6 +399,22 @@ describe('the output', () => {
       expect(printed.length).toBeGreaterThan(40)
     }
   })
+
+  it('are masked whole where one contains another, in whatever order they become known', () => {
+    for (const secrets of [
+      ['canary-1', 'canary-1-of-two'],
+      ['canary-1-of-two', 'canary-1'],
+    ]) {
+      let printed = ''
+      const stdout = new PassThrough().on('data', (chunk) => {
+        printed += chunk
+      })
+      const out = createOutput({ stdout, stderr: new PassThrough(), env: {}, isJson: false })
+      for (const secret of secrets) out.hide([secret])
+      out.result(null, () => '[canary-1-of-two] [canary-1]')
+      expect(printed).toBe('[…] […]\n')
+    }
+  })
 })
 
 /** A database with done, dead, retrying, pending and unhandled entries of several kinds and businesses. The app is closed. */
@@ -373,6 +445,7 @@ async function lived(store: string) {
   later.marketplace.on('purchasable_subscription/update', () => {
     throw new Error('says-no')
   })
+  later.marketplace.on('application/installed', () => {})
   await later.deliver(notice('b-late', 's-late'))
   await until('one is tried again', async () => {
     const found = await later.marketplace.journal.list({ status: 'retrying' })
@@ -384,6 +457,13 @@ async function lived(store: string) {
   await last.deliver(sampleDelivery('application/installed', { business_id: 'b-none' }))
   await last.marketplace.close()
   return platform
+}
+
+/** From now on the database refuses each new row of the table. */
+async function refuseInserts(store: string, table: string) {
+  const opened = await openStoreWithSql(store)
+  await opened.sql(`create trigger broken before insert on ${table} begin select json('broken'); end`)
+  await opened.store.close()
 }
 
 async function emptyStore() {

@@ -11,9 +11,9 @@ import { jsonLines, runCliHere, settingsFor, startInTerminal } from '../support/
 import { createScene, serve } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** Titles, screens, colours (those of this program too), directions, separators, invisible characters, half a pair. */
+/** Titles, screens, colours (those of this program too), directions, separators, annotations, invisible characters. */
 const ODD =
-  'a\u001b]0;title\u0007\u001b[2J\u001b[31mred\u001b[0m\u009b35m\u0085\u202e\u2066\u200b\u2028\u2029\ufeff\u00ad\u{e0041}\t\r\nforged: line'
+  'a\u001b]0;title\u0007\u001b[2J\u001b[31mred\u001b[0m\u009b35m\u0085\u202e\u2066\u200b\u2028\u2029\ufff9\ufeff\u00ad\u{e0041}\t\r\nforged: line'
 /** What an identifier may contain. */
 const UID = 'b\u202e\u2066\u200b\ufeff\ufe0f\u{e0000}1'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours of the program

@@ -313,6 +313,23 @@ describe('consoleRouter', () => {
     })
   }
 
+  it('refuses to search a text of more than 1,500 characters, and searches each shorter one', async () => {
+    const { support } = await stage()
+    // The widest characters in an address.
+    const widest = '\u696d'.repeat(1_500)
+    expect(await support.read('search', { q: widest })).toMatchObject({
+      status: 200,
+      body: { isKnown: false },
+    })
+    expect(await support.read('search', { q: `${widest}x` })).toMatchObject({
+      status: 400,
+      body: {
+        code: 'argument_invalid',
+        detail: 'Cannot do this: q: a text to search has at most 1500 characters. Paste only the identifier',
+      },
+    })
+  })
+
   it('works without a framework', async () => {
     const { marketplace } = await createScene({ worker: false })
     const listener = consoleRouter(marketplace, { authorize: () => PEOPLE.support })

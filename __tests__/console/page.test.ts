@@ -91,6 +91,21 @@ describe('the page of the console', () => {
     await page.getByText(`track by sue@example.com (support) (${uid})`).waitFor()
   })
 
+  it('says why it does not search a long text, here and to track', async () => {
+    const { url } = await createStage()
+    const page = await open(url, 'support')
+    const why = 'A text to search has at most 1500 characters. Paste only the identifier.'
+    const long = `business-1 ${'x'.repeat(30_000)}`
+    await search(page, long)
+    await page.getByText(why).waitFor()
+    await search(page, 'business-1')
+    await headline(page, 'Not known here')
+    await press(page, 'Track…')
+    await page.getByLabel('Identifier of the subscription').fill(long)
+    await press(page, 'Track')
+    await page.getByText(why).waitFor()
+  })
+
   it('shows the timeline, and an entry without its values', async () => {
     const { platform, url } = await createStage()
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })

@@ -59,6 +59,20 @@ describe('settled() of several processes', () => {
     open()
     expect(await idle).toBe(true)
   })
+
+  it('says why at once when the store belongs to another app now, also while a new handler waits for the store', async () => {
+    const store = await engine.freshAddress()
+    quietWarnings()
+    const { platform, marketplace } = await createScene({ store })
+    await marketplace.start()
+    await openMarketplace(platform, { store, app: { clientId: 'other-app' }, adoptStore: true }).start()
+    await until('it has noticed', async () => (await marketplace.health()).status === 'failing')
+    marketplace.on('application/installed', () => {})
+    await expect(marketplace.settled({ timeoutMs: 2_000 })).rejects.toMatchObject({
+      code: 'store_of_another_app',
+      message: expect.stringContaining('adoptStore: true'),
+    })
+  })
 })
 
 describe('settled()', () => {

@@ -1,8 +1,11 @@
-import { spawnSync } from 'node:child_process'
+import { execFileSync, spawnSync } from 'node:child_process'
+import { appendFileSync, existsSync, symlinkSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
+import { createSandbox } from '../../scripts/mutate/sandbox.js'
 import { sqlMutants } from '../../scripts/mutate/sql-mutants.js'
 import { createTests } from '../../scripts/mutate/tests-of.js'
+import { onCleanUp, temporaryFolder } from '../support/clean-up.js'
 
 // It copies the project and runs tests of the copy.
 jest.setTimeout(180_000)
@@ -65,14 +68,20 @@ describe('npm run mutate', () => {
   it.each([
     [['--halp'], '--halp'],
     [['lib/nothing'], 'There is no lib/nothing'],
-    [['docs'], 'docs has no module of lib/'],
+    [['docs'], 'docs has no module of lib/ and no test'],
     [['lib/options.ts', '__tests__/none.test.ts'], 'There is no __tests__/none.test.ts'],
-    [['lib/options.ts', '__tests__', 'lib'], 'Unknown argument lib'],
+    [['lib/options.ts', 'package.json'], 'package.json has no module of lib/ and no test'],
     [['--sample', 'some'], '--sample is a whole number'],
   ])('refuses what it does not know: %j', (args, why) => {
     const { status, stderr } = mutate(...args)
     expect([status, stderr]).toEqual([2, expect.stringContaining(why)])
     expect(stderr).toContain('npm run mutate -- --help')
+  })
+
+  it('takes several folders and modules, each module once', () => {
+    const listed = (...paths: string[]) => mutate(...paths, '--list').stdout
+    const both = listed('lib/base/ids.ts', 'lib/store/lanes/', '__tests__/base', 'lib/store/lanes/claims.ts')
+    expect(both).toBe(listed('lib/base/ids.ts') + listed('lib/store/lanes'))
   })
 
   it('chooses the same sample with the same seed', () => {
@@ -84,7 +93,7 @@ describe('npm run mutate', () => {
   })
 
   it('changes the code, and says what was noticed of how many', () => {
-    const args = ['lib/base/backoff.ts', '__tests__/base/backoff.test.ts', '--sample', '2']
+    const args = ['__tests__/base/backoff.test.ts', 'lib/base/backoff.ts', '--sample', '2']
     const { status, stdout } = mutate(...args)
     expect(stdout).toContain('| lib/base/backoff.ts | 2 | 2 | 100.0 % |')
     expect(stdout).toMatch(/A sample: 2 of \d+ mutants, seed 1\./)
@@ -93,6 +102,22 @@ describe('npm run mutate', () => {
     const others = mutate('lib/base/backoff.ts', '__tests__/base/ids.test.ts', '--sample', '1')
     expect(others.stdout).toMatch(/Not noticed:\nlib\/base\/backoff.ts:\d+ .* → .*\n/)
     expect(others.status).toBe(1)
+  })
+})
+
+describe('the copy of the project', () => {
+  it('has what a test needs, also if the project was never built, and the module is built in one form only', async () => {
+    const [clone, copy] = [temporaryFolder(), temporaryFolder()]
+    execFileSync('git', ['clone', '--quiet', '--depth', '1', `file://${ROOT}`, clone])
+    symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
+    appendFileSync(join(clone, '.git', 'info', 'exclude'), 'node_modules\n')
+    const sandbox = createSandbox(clone, copy, true)
+    onCleanUp(() => sandbox.remove())
+    expect(existsSync(join(clone, 'lib', 'console', 'page-bundle.ts'))).toBe(false)
+    expect(existsSync(join(copy, 'lib', 'console', 'page-bundle.ts'))).toBe(true)
+    const module = 'lib/cli/journal/filter.ts'
+    const unchanged = { module, line: 1, change: '', start: 0, end: 0, replacement: ' ' }
+    expect(await sandbox.notices(unchanged, ['__tests__/base/ids.test.ts'], 60_000)).toBe(false)
   })
 })
 

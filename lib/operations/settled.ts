@@ -43,9 +43,11 @@ export function createSettling(options: {
   /** The reason to wait, as a phrase; undefined when settled. */
   async function look(): Promise<string | undefined> {
     if (accepting > 0) return 'a delivery is being accepted'
-    if (!areTopicsKnown()) return 'the store does not know a new handler yet'
+    const areKnown = areTopicsKnown()
+    // Asked in any case, because it rejects if the store cannot be used any more, so that nobody waits for that in vain.
     const { reads, entries }: DueWork = await store.dueWork({ withinMs: SOON_MS, topics: topics?.() })
     if (accepting > 0) return 'a delivery is being accepted'
+    if (!areKnown) return 'the store does not know a new handler yet'
     const due = [...(reads ? ['a read'] : []), ...(entries ? ['an entry of the journal'] : [])]
     return due.length === 0 ? undefined : `${due.join(' and ')} is due or under way`
   }

@@ -1,6 +1,6 @@
 /** `npm run mutate`: changes the code in small ways, one at a time, and reports which changes no test notices. */
-import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { parseArgs } from 'node:util'
 import { type Mutant, mutantsOf, sampleOf } from './mutants.js'
@@ -11,9 +11,9 @@ import { createTests } from './tests-of.js'
 const HELP = `Changes the code in small ways, one at a time, and lists the changes that no test notices.
 
   npm run mutate                                the pure modules; 95 % must be noticed
-  npm run mutate -- lib/store                   a folder, or a module; 85 % must be noticed
-  npm run mutate -- lib/store --sample 100      100 of its mutants; --seed 7 chooses others
-  npm run mutate -- lib/options.ts __tests__/marketplace/options.test.ts    with tests of your choice
+  npm run mutate -- lib/store lib/base/ids.ts   folders and modules; 85 % must be noticed
+  npm run mutate -- lib/store --sample 100      100 of the mutants; --seed 7 chooses others
+  npm run mutate -- lib/options.ts __tests__/marketplace    with tests of your choice: folders and files of __tests__
 
   --sample <count>       Runs only so many mutants.
   --seed <number>        Which ones (default: 1).
@@ -122,16 +122,16 @@ function argumentsOf(args: string[]) {
         concurrency: { type: 'string', default: '1' },
       },
     })
-    const [path, tests, ...more] = positionals
-    if (more.length > 0) throw new Error(`Unknown argument ${more[0]}`)
+    const files = [...new Set(positionals.flatMap(filesAt))].sort()
+    const [modules, tests] = [files.filter(isModule), files.filter(isTest)]
     return {
       help: values.help,
       list: values.list,
       sample: values.sample === undefined ? undefined : countOf('sample', values.sample),
       seed: countOf('seed', values.seed),
       concurrency: countOf('concurrency', values.concurrency),
-      modules: path === undefined ? PURE : modulesIn(path),
-      chosenTests: tests?.split(',').map((test) => existing(test)),
+      modules: modules.length > 0 ? modules : PURE,
+      chosenTests: tests.length > 0 ? tests : undefined,
     }
   } catch (error) {
     console.error(`${(error as Error).message}\nSee npm run mutate -- --help`)
@@ -144,21 +144,24 @@ function countOf(option: string, value: string): number {
   return Number(value)
 }
 
-function existing(path: string): string {
-  if (existsSync(join(root, path))) return path
-  throw new Error(`There is no ${path}. Name a path from the root of the project`)
+/** The modules and tests at a path from the root of the project. */
+function filesAt(path: string): string[] {
+  const full = join(root, path)
+  if (!existsSync(full)) throw new Error(`There is no ${path}. Name a path from the root of the project`)
+  const found = statSync(full).isFile()
+    ? [full]
+    : readdirSync(full, { recursive: true, encoding: 'utf8' }).map((file) => join(full, file))
+  const files = found.map((file) => relative(root, file)).filter((file) => isModule(file) || isTest(file))
+  if (files.length === 0)
+    throw new Error(`${path} has no module of lib/ and no test. Name folders or files of lib/ and __tests__/`)
+  return files
 }
 
-/** The modules at a path. Pages in the browser are tested as a bundle, which has no mutants. */
-function modulesIn(path: string): string[] {
-  const given = existing(path).replace(/\/$/, '')
-  const found = given.endsWith('.ts')
-    ? [given]
-    : readdirSync(join(root, given), { recursive: true, encoding: 'utf8' }).map((file) => join(given, file))
-  const modules = found
-    .filter((file) => /^lib\/.*\.ts$/.test(file) && !file.startsWith('lib/console/page'))
-    .sort()
-  if (modules.length === 0)
-    throw new Error(`${path} has no module of lib/. Name a folder of lib/ or a module`)
-  return modules
+/** Pages in the browser are tested as a bundle, which has no mutants. */
+function isModule(file: string): boolean {
+  return /^lib\/.*\.ts$/.test(file) && !file.startsWith('lib/console/page')
+}
+
+function isTest(file: string): boolean {
+  return /^__tests__\/.*\.test\.ts$/.test(file) && !file.includes('node_modules')
 }

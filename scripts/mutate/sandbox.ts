@@ -39,12 +39,13 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
     .toString()
     .split('\0')
     .filter((file) => file !== '' && !file.startsWith('bench/') && existsSync(join(root, file)))
-  for (const file of [...files, 'lib/console/page-bundle.ts']) {
+  for (const file of files) {
     mkdirSync(dirname(join(folder, file)), { recursive: true })
     cpSync(join(root, file), join(folder, file))
   }
   for (const modules of ['node_modules', 'api-docs/node_modules'])
     symlinkSync(join(root, modules), join(folder, modules))
+  execFileSync(process.execPath, [join(folder, 'scripts', 'build-console-page.mjs')])
   if (needsBuild) execFileSync('npm', ['run', 'build'], { cwd: folder, stdio: 'ignore' })
 
   /** Kills the tests that run, and the processes that they started. */
@@ -83,8 +84,9 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
         jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
         module: { type },
       })
-      const file = module.replace('lib', join('dist', built)).replace(/\.ts$/, '.js')
-      writeFileSync(join(folder, file), code)
+      const file = join(folder, module.replace('lib', join('dist', built)).replace(/\.ts$/, '.js'))
+      // The command line is built as ES modules only.
+      if (existsSync(file)) writeFileSync(file, code)
     }
     const now = new Date()
     utimesSync(join(folder, 'dist', 'cjs', 'package.json'), now, now)

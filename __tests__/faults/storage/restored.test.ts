@@ -35,17 +35,26 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     })
   }, 60_000)
 
-  it('can be undone by restoring the former database, whose WAL belongs to it', async () => {
+  it('can be undone by restoring the former database, which has what was in its WAL', async () => {
     const { platform, env, file, backup, before } = await backedUp()
     const receiver = loadReceiver(childSettings(platform, `sqlite:${file}`, { works: false }))
     await receiver.begin()
     const { id } = await deliver(receiver.target(), notice('b1', 'later'))
     receiver.signal('SIGKILL')
     await receiver.ended
+    expect(statSync(`${file}-wal`).size).toBeGreaterThan(0)
     const { formerPath } = await restore(env, backup)
-    expect(statSync(`${formerPath}-wal`).size).toBeGreaterThan(0)
     await restore(env, formerPath)
     expect(await entriesOf(platform, file)).toEqual(expect.arrayContaining([...before, id]))
+  }, 60_000)
+
+  it('replaces a file that is not a database any more, and keeps it as it is', async () => {
+    const { platform, env, file, backup, before } = await backedUp()
+    const damaged = 'no database '.repeat(1_000)
+    writeFileSync(file, damaged)
+    const { formerPath } = await restore(env, backup)
+    expect(readFileSync(formerPath, 'utf8')).toBe(damaged)
+    expect(await entriesOf(platform, file)).toEqual(before)
   }, 60_000)
 
   it('says where the rest of a database is whose file is gone', async () => {

@@ -19,7 +19,7 @@ export function addRestore(program: Command, act: Act) {
     .summary('replace the SQLite database by a backup')
     .description(
       'Put a copy of a backup in the place of the SQLite database. Stop the app first: this refuses while a process uses ' +
-        'the database. The former database is moved aside, and the backup stays as it is. When the app runs again, it ' +
+        'the database. The former database gets another name, and the backup stays as it is. When the app runs again, it ' +
         'reads every subscription, about four a second, and all within ten minutes. For PostgreSQL use pg_restore, then `refresh --all`.',
     )
     .argument('<backup>', 'a file that `backup` has made')

@@ -91,10 +91,10 @@ function formsOf(secret: string): string[] {
 }
 
 /**
- * Control and format characters, separators of lines and paragraphs, halves of surrogate pairs, and all characters that are
- * not shown, such as tags and variation selectors.
+ * Control and format characters, separators of lines and paragraphs, and all characters that are not shown, such as tags
+ * and variation selectors. Streams and JSON replace halves of surrogate pairs.
  */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu
 
 /** The text without anything that controls a terminal or changes how it is read. The ends of lines stay. */
 function printable(text: string): string {

@@ -1,6 +1,6 @@
 import type { ActName, ReadName } from '../shared/calls.js'
 import type { Inputs } from '../shared/inputs.js'
-import type { Replies } from '../shared/shapes.js'
+import type { Replies, SearchCharacters } from '../shared/shapes.js'
 
 /** A call that was refused or failed. `message` is for the person. */
 export class CallError extends Error {
@@ -27,6 +27,17 @@ export async function read<Name extends ReadName>(
   const reply = await request<Name>(`${name}?${params}`, signal ? { signal } : {})
   if (name === 'session') token = (reply as Replies['session']).token
   return reply
+}
+
+const SEARCH_CHARACTERS: SearchCharacters = 1_500
+
+/** Finds what a pasted text names. An input with a `maxlength` would cut it, perhaps within the identifier. */
+export async function search(pasted: string): Promise<Replies['search']> {
+  if (pasted.length > SEARCH_CHARACTERS)
+    throw new Error(
+      `A text to search has at most ${SEARCH_CHARACTERS} characters. Paste only the identifier.`,
+    )
+  return read('search', { q: pasted })
 }
 
 /** Makes an action. If the token has expired, fetches a new one and tries again, once. */

@@ -1,8 +1,6 @@
 /** Limit of lookups for one search. */
 const MAX_TERMS = 8
 const MAX_CHARACTERS = 255
-/** Longer texts are cut. The longest useful text is a whole delivery. */
-const MAX_PASTED = 20_000
 
 /** Names of identifiers in deliveries and records, the most likely first. */
 const KEYS = [
@@ -21,7 +19,7 @@ const KEYS = [
  * around it, a URL, or JSON. The characters inside an identifier are not changed.
  */
 export function searchTerms(pasted: string): string[] {
-  const text = bare(pasted.slice(0, MAX_PASTED))
+  const text = bare(pasted)
   if (text === '') return []
   const terms = inJson(text) ?? inUrl(text) ?? inWords(text)
   return [...new Set(terms.map(bare))]

@@ -1,9 +1,16 @@
 import { z } from 'zod'
 import { REASONS, type Reason } from '../../index.js'
 import type { CallName } from './calls.js'
-import { ATTENTION_STATUSES } from './shapes.js'
+import { ATTENTION_STATUSES, type SearchCharacters } from './shapes.js'
 
 const uid = z.string().min(1).max(255)
+const SEARCH_CHARACTERS: SearchCharacters = 1_500
+const searched = z
+  .string()
+  .max(
+    SEARCH_CHARACTERS,
+    `a text to search has at most ${SEARCH_CHARACTERS} characters. Paste only the identifier`,
+  )
 const reason = z.string().trim().max(300)
 const status = z.enum(ATTENTION_STATUSES)
 /** An entry, as the place in a list from which a call continues. */
@@ -19,7 +26,7 @@ const which = {
 /** The input of each call. Reads get text from the query. */
 export const INPUTS = {
   session: z.strictObject({}),
-  search: z.strictObject({ q: z.string().max(20_000) }),
+  search: z.strictObject({ q: searched }),
   business: z.strictObject({ business_uid: uid, after: uid.optional() }),
   history: z.strictObject({ business_uid: uid, before: z.string().max(64).optional() }),
   subscriptions: z.strictObject({

@@ -35,6 +35,12 @@ export interface Replies {
   erase: { business_uid: string; erasedAt: string; rows: number }
 }
 
+/**
+ * Limit of a searched text, which is part of an address: with more, its request has headers that Node refuses with 431. A
+ * character takes up to nine bytes there, of 16 KiB. A delivery with every documented field has 600 characters.
+ */
+export type SearchCharacters = 1_500
+
 export interface SearchReply {
   /** The business that was found, or the first term. Null if the text contains no identifier. */
   business_uid: string | null

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream, statSync } from 'node:fs'
-import { open, rename, rm } from 'node:fs/promises'
+import { link, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../base/clock.js'
@@ -20,8 +20,8 @@ export type RestoreStep = 'copying' | 'checking' | 'preparing' | 'replacing'
 interface RestoredFile<Prepared> {
   path: string
   /**
-   * Where the former database is now, with its `-wal` and `-shm` files beside it, or the first of these files if it was
-   * gone; null when there was nothing.
+   * Where the former database is now, or the first of its `-wal` and `-shm` files if it was gone; null when there was
+   * nothing.
    */
   formerPath: string | null
   prepared: Prepared
@@ -31,11 +31,10 @@ const PATIENCE_MS = 5_000
 const ENDS = ['', '-wal', '-shm'] as const
 
 /**
- * Puts a copy of a backup in the place of a database that no process uses. Nothing is deleted: the former database gets
- * another name, together with its `-wal` file, whose commits SQLite would otherwise write over the backup.
+ * Puts a copy of a backup in the place of a database that no process uses. The former database gets another name, with
+ * all commits of its `-wal` file, which SQLite would otherwise write over the backup.
  *
- * Everything that can fail happens before the former database is moved: the copy, its check, and `prepare`, which may
- * open it.
+ * The copy, its check, and `prepare`, which may open it, come before the former database is touched.
  */
 export async function restoreFile<Prepared>(options: {
   path: string
@@ -63,9 +62,7 @@ export async function restoreFile<Prepared>(options: {
       throw failed(backup, 'its copy could not be closed. The database was not changed')
     const file = await open(copy, 'r+')
     await file.sync().finally(() => file.close())
-    const formerPath = await moveAside(path, new Date(clock.now()))
-    await rename(copy, path)
-    await syncFolder(dirname(path))
+    const formerPath = await replace(library, path, copy, new Date(clock.now()))
     return { path, formerPath, prepared }
   } catch (error) {
     if (error instanceof MarketplaceError) throw error
@@ -139,13 +136,48 @@ function isDamaged(error: unknown): boolean {
   return (error as { code?: unknown }).code === 'store_corrupt'
 }
 
-/** Moves the database before its `-wal` file: without the database, nobody takes that file for that of another. */
-async function moveAside(path: string, now: Date): Promise<string | null> {
+/**
+ * Puts the copy in the place of the database, which gets another name. A power cut leaves one of the two at the path: the
+ * database has both names until a rename replaces it. A `-wal` file beside them would count for both, so it is moved into
+ * the database before.
+ */
+async function replace(
+  library: SqliteLibrary,
+  path: string,
+  copy: string,
+  now: Date,
+): Promise<string | null> {
   const formerPath = `${path}.before-restore-${now.toISOString().replaceAll(':', '-')}`
+  if (sizeOf(path) > 0) moveWalIntoDatabase(library, path)
   const present = ENDS.filter((end) => statSync(path + end, { throwIfNoEntry: false }))
-  for (const end of present) await rename(path + end, formerPath + end)
+  const isWhole = present.length === 1 && present[0] === ''
+  const isLinked = isWhole && (await hasLinked(path, formerPath))
+  // The database goes first: without it, nobody takes its `-wal` file for that of another.
+  if (!isLinked) for (const end of present) await rename(path + end, formerPath + end)
+  await syncFolder(dirname(path))
+  await rename(copy, path)
   await syncFolder(dirname(path))
   return present[0] === undefined ? null : formerPath + present[0]
+}
+
+/** The `-wal` file stays if it cannot be moved, because the disk is full, or another program uses the database. */
+function moveWalIntoDatabase(library: SqliteLibrary, path: string) {
+  const connection = library.open(path)
+  try {
+    connection.exec('pragma journal_mode = delete')
+  } catch {
+    // The files are kept as they are.
+  } finally {
+    connection.close()
+  }
+}
+
+/** Some file systems have no links. */
+function hasLinked(path: string, other: string): Promise<boolean> {
+  return link(path, other).then(
+    () => true,
+    () => false,
+  )
 }
 
 function failed(backup: string, why: string, cause?: unknown): MarketplaceError {

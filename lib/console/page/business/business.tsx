@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { read } from '../calls.js'
+import { read, search } from '../calls.js'
 import { goTo, useAct, useLoad } from '../hooks.js'
 import { Browse } from '../lists/browse.js'
 import { Subscriptions } from '../lists/subscriptions.js'
@@ -29,7 +29,7 @@ function Search() {
 
   async function find() {
     setNote('')
-    const found = await run(() => read('search', { q: pasted }))
+    const found = await run(() => search(pasted))
     if (!found) return
     const { business_uid, subscription_uid } = found
     if (business_uid === null)

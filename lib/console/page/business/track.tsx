@@ -1,6 +1,6 @@
 import { useState } from 'preact/hooks'
 import type { BusinessReply } from '../../shared/shapes.js'
-import { act, read } from '../calls.js'
+import { act, search } from '../calls.js'
 import { useAct } from '../hooks.js'
 import { Box, Button, Field, Form, Trouble } from '../parts.js'
 
@@ -16,7 +16,7 @@ export function Track(props: {
 
   async function track() {
     const fresh = await run(async () => {
-      const { terms } = await read('search', { q: pasted })
+      const { terms } = await search(pasted)
       const subscription_uid = terms.find((term) => term !== business_uid)
       if (subscription_uid === undefined)
         throw new Error('Paste the identifier of the subscription, not of the business.')
