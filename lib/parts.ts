@@ -182,7 +182,7 @@ export function createParts<Custom extends EventDefinitions>(
       async turnedAway() {
         const stored = await store.turnedAway()
         const refused = (stored?.refused ?? 0) + intake.turnedAway()
-        return stored || refused > 0 ? { counted: [], ...stored, refused } : null
+        return stored || refused > 0 ? { counted: [], deleted: 0, ...stored, refused } : null
       },
       async problem() {
         const problem = await store.problem(internals.acceptTimeoutMs)

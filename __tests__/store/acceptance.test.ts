@@ -194,6 +194,7 @@ function committer({
         throw new Error('nothing makes room here')
       },
       skipLocked: sql``,
+      byIndex: () => sql``,
       async writeAll(writes) {
         const events = writes.flatMap(({ rows }) => rows as NewEvent[])
         const batch = events.map(({ payload }) => payload.length / 1_024)

@@ -213,8 +213,8 @@ export const PROBLEMS = {
   deliveries_turned_away: {
     status: 'degraded',
     means:
-      'More deliveries arrived that may be made up than the database keeps, or long ones than the process can read, so further ones are refused, or only counted if they are not recognised. Short deliveries for known businesses are accepted.',
-    next: 'Look at the newest entries of the journal. If your platform did not send them, somebody has a delivery secret: replace it, as docs/security.md describes. If it did, import the purchases that are missing.',
+      'More deliveries arrived than the database keeps, or long ones than the process can read. So further ones are refused, or only counted if they are not recognised, or the oldest finished entries were deleted before their retention ended. Subscriptions that were read before are read all the same.',
+    next: 'Look at the newest entries of the journal. If your platform did not send them, somebody has a delivery secret: replace it, as docs/security.md describes. If it did, import the purchases that are missing, or lower retention.eventsMs if only entries were deleted.',
     quotes: true,
   },
   shapes_refused: {

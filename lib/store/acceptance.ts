@@ -1,16 +1,7 @@
 import { createBatches } from '../base/batches.js'
 import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
-import {
-  type Allowance,
-  add,
-  createAllowance,
-  createTurnedAway,
-  fits,
-  type Size,
-  sizesOf,
-  type Wanted,
-} from './allowance.js'
+import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
 import type { Hint, NewEvent } from './port/store.js'
@@ -18,6 +9,7 @@ import type { Engine } from './sql/engine.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
 import type { Subscriptions } from './subscriptions/subscriptions.js'
+import { createTurnedAway, MAX_WAIT_MS } from './turned-away.js'
 import type { WriteHealth } from './write-health.js'
 
 /** The events and refresh requests of one call. */
@@ -38,7 +30,10 @@ interface Accepted {
  * give up; a small one may be a first purchase that nobody sends again, so it stays.
  */
 export function createAcceptance(options: {
-  engine: Pick<Engine, 'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked'>
+  engine: Pick<
+    Engine,
+    'read' | 'write' | 'writeAll' | 'mark' | 'durable' | 'isDataError' | 'skipLocked' | 'byIndex'
+  >
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
   journal: Pick<Journal, 'insert'>
@@ -50,14 +45,18 @@ export function createAcceptance(options: {
   maxBatch?: Size
   /** The most that waits. */
   maxWaiting?: Size
-  /** The most that is stored of what may be made up. */
+  /** The most that is stored of what deliveries make. */
   most?: Allowance
 }) {
   const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
-  const allowance = createAllowance({ engine, clock, ...(options.most && { allowance: options.most }) })
+  const lookedUp: Size = { rows: 0, bytes: 0 }
   const turnedAway = createTurnedAway(clock)
+  const allowance = createAllowance({
+    ...{ engine, clock, onDeleted: turnedAway.deleted },
+    ...(options.most && { allowance: options.most }),
+  })
 
   /** When the last commit began. */
   let committingSince = clock.monotonic()
@@ -76,7 +75,8 @@ export function createAcceptance(options: {
       }
     },
     arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
-    refused: (call) => (isFirst(call) ? tooMuch() : turnAway('too many deliveries wait for the store')),
+    refused: (call) =>
+      isFirst(call) ? tooMuch() : turnedAway.refused('too many deliveries wait for the store'),
     async write(batch) {
       committingSince = clock.monotonic()
       await health.watch(() => commit(batch))
@@ -85,7 +85,7 @@ export function createAcceptance(options: {
     split: (error) => engine.isDataError(error),
   })
 
-  /** The events of calls that name something that was read before. Calls for which there is no room share a query. */
+  /** The events of calls that name something that was read before. Calls share a query. */
   const lookUps = createBatches<readonly NewEvent[], NewEvent[]>({
     take: () => () => true,
     async write(calls) {
@@ -148,7 +148,7 @@ export function createAcceptance(options: {
     const taken = allowance.take(wanted)
     const { call, unstored, written } = taken
       ? { call: given, unstored: [], written: taken }
-      : await withinAllowance(given, wanted)
+      : await withinAllowance(given, sizeOf(wanted))
     try {
       const isOnlyCounted = unstored.length > 0 && call.events.length === 0
       if (!isOnlyCounted) await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
@@ -167,47 +167,66 @@ export function createAcceptance(options: {
 
   async function write(call: Accepted, sizes: Wanted) {
     const size = sizeOf(sizes)
-    // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
-    const most = isSmall(size) ? double(maxWaiting) : maxWaiting
-    if (waiting.rows > 0 && !fits(waiting, size, most)) {
-      // No look-up: the store may hang, and nothing more may wait for it.
-      const isStalled = clock.monotonic() - committingSince >= STALLED_MS
-      throw isStalled && isSmall(size) ? tooMuch() : turnAway('too many deliveries wait for the store')
-    }
+    requireWaitingRoom(waiting, size)
     add(waiting, size)
     await batches.add({ ...call, size, isUnread: undefined, since: clock.monotonic() })
   }
 
-  /** The error of a call that others precede. Anybody with the delivery secret can cause it, so the store is not broken. */
-  function turnAway(why: string) {
-    turnedAway.refused()
-    return new MarketplaceError('delivery_turned_away', `Cannot store the delivery: ${why}`)
+  /** Throws if a call finds no room to wait. It looks nothing up: the store may hang, and nothing more may wait for it. */
+  function requireWaitingRoom(waiting: Size, size: Size) {
+    // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
+    const most = isSmall(size) ? double(maxWaiting) : maxWaiting
+    if (waiting.rows === 0 || fits(waiting, size, most)) return
+    const isStalled = clock.monotonic() - committingSince >= STALLED_MS
+    throw isStalled && isSmall(size)
+      ? tooMuch()
+      : turnedAway.refused('too many deliveries wait for the store')
   }
 
-  /** The part of a call for which there is room. Throws if some of its events name nothing that was read before, and have none. */
+  /** Which events of a call name something that was read before. */
+  async function lookUp({ events }: Accepted, size: Size): Promise<ReadonlySet<NewEvent>> {
+    if (!events.some(({ kind }) => kind === 'event')) return new Set()
+    requireWaitingRoom(lookedUp, size)
+    add(lookedUp, size)
+    try {
+      return new Set(await lookUps.add(events))
+    } finally {
+      subtract(lookedUp, size)
+    }
+  }
+
+  /**
+   * The part of a call for which there is room. Throws if some of its events have none: the sender gets 503 for all, and
+   * those with room are stored all the same, so one known name lets no others in. So are the requests of what was read
+   * before: they add no rows, and a read of each is due whatever others send for it.
+   */
   async function withinAllowance(
     call: Accepted,
-    wanted: Wanted,
+    size: Size,
   ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
+    const read = await lookUp(call, size)
+    const wanted = sizesOf(call.events, (event) => read.has(event))
     const taken = await allowance.takeAfterAll(wanted)
     if (taken) return { call, unstored: [], written: taken }
-    if (!allowance.hasRoom({ ...wanted, unrecognised: NOTHING })) {
-      const read = await lookUps.add(call.events)
-      if (call.events.some((event) => event.kind === 'event' && !read.includes(event))) {
-        // One known name lets no others in. The sender gets 503 for all, and what is known is stored all the same.
-        if (read.length > 0) await accept(partOf(call, read))
-        throw turnAway('it names nothing that was read before, and the store keeps as much of that as it may')
-      }
+    const hasRoom = (kind: keyof Wanted) => allowance.hasRoom({ ...NO_EVENTS, [kind]: wanted[kind] })
+    const isFull = { known: !hasRoom('known'), event: !hasRoom('event') }
+    if (isFull.known || isFull.event) {
+      const events = call.events.filter(
+        (event) => event.kind === 'event' && !isFull[read.has(event) ? 'known' : 'event'],
+      )
+      const part = partOf(call, events, [...events, ...read])
+      if (part.requests.length + part.events.length > 0) await accept(part)
+      throw turnedAway.refused('the store keeps as many events as it may')
     }
-    if (allowance.hasRoom({ ...wanted, event: NOTHING }))
-      return { call, unstored: [], written: allowance.use(wanted) }
+    const rest = { ...wanted, unrecognised: NOTHING }
+    if (hasRoom('unrecognised')) return { call, unstored: [], written: allowance.use(wanted) }
     const unrecognised = call.events.filter(({ kind }) => kind === 'unrecognised')
     turnedAway.counted(unrecognised)
     const events = call.events.filter(({ kind }) => kind !== 'unrecognised')
     return {
       call: { ...call, events },
       unstored: unrecognised.map(({ id }) => id),
-      written: allowance.use({ ...wanted, unrecognised: NOTHING }),
+      written: allowance.use(rest),
     }
   }
 }
@@ -219,9 +238,13 @@ function tooMuch() {
   )
 }
 
-/** Some events of a call, with their requests. */
-function partOf({ requests }: Accepted, events: readonly NewEvent[]): Accepted {
-  const theirs = new Set<unknown>(events.map(({ refresh }) => refresh))
+/** Some events of a call, and the requests of some. */
+function partOf(
+  { requests }: Accepted,
+  events: readonly NewEvent[],
+  requesting: readonly NewEvent[],
+): Accepted {
+  const theirs = new Set<unknown>(requesting.map(({ refresh }) => refresh))
   return { events, requests: requests.filter(({ request }) => theirs.has(request)) }
 }
 
@@ -237,15 +260,15 @@ interface Waiting extends Accepted {
 const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
 const NOTHING: Size = { rows: 0, bytes: 0 }
+const NO_EVENTS: Wanted = { event: NOTHING, known: NOTHING, unrecognised: NOTHING }
 /** The events of a call by which it is looked up. */
 const LOOKED_AT = 16
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
 /** A commit takes less, unless the store does not answer. */
 const STALLED_MS = SECOND
-/** A large call is refused after this time: then its sender has half a second for the reply. */
-const MAX_WAIT_MS = 2_500
 
+/** The size of a call whose events were not looked up. */
 function sizeOf({ event, unrecognised }: Wanted): Size {
   const size = { ...event }
   add(size, unrecognised)

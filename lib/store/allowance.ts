@@ -1,6 +1,6 @@
-import { type Clock, HOUR, SECOND } from '../base/clock.js'
+import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { nextTurn } from '../base/waiting.js'
-import { ENTRY_STATUSES, type NewEvent, type TurnedAway, URGENCY } from './port/store.js'
+import { ENTRY_STATUSES, type EntryStatus, type NewEvent, URGENCY } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import { type Sql, sql } from './sql/sql.js'
 import { IS_DENIED } from './subscriptions/other-businesses.js'
@@ -12,14 +12,21 @@ export interface Size {
 }
 
 const MIB = 1024 * 1024
-/** Some hundred MB of a database with all indexes, and far more than an app gets in a week. */
+/** Some GB of a database with all indexes, and far more than an app gets in a week. */
 const ALLOWANCE: Allowance = {
   event: { rows: 1_000_000, bytes: 512 * MIB },
+  known: { rows: 2_000_000, bytes: 1024 * MIB },
   unrecognised: { rows: 10_000, bytes: 64 * MIB },
   subscriptions: 1_000_000,
 }
-/** The time between two measurements, while the allowance is used up. */
-const MEASURE_EVERY_MS = 10 * SECOND
+/** The part of an allowance up to which nobody looks up what an event names. */
+const UNCLEAR_PART = 0.9
+/** The part of the known events that may be deleted for events which a measurement would show to be others. */
+const UNCLEAR_PART_OF_KNOWN = 0.001
+/** The least and the most time between two measurements, while the allowance is nearly used up. */
+const MEASURE_EVERY_MS = { least: 10 * SECOND, most: 10 * MINUTE }
+/** Measurements of very many rows take this part of the time. */
+const MEASURING_PART = 0.05
 /** The time between two searches for what may be deleted, while there is nothing. */
 const DELETE_EVERY_MS = SECOND
 /** The rows of one statement: on SQLite the event loop waits for it. */
@@ -27,28 +34,34 @@ const WINDOW = 2_000
 /** Rows that are deleted at once to make room. */
 const BATCH = 500
 
-/** The most that the store keeps of what anybody with the delivery secret can make up. */
+/** The most that the store keeps of what anybody with the delivery secret can send. */
 export interface Allowance {
   /** Events that name nothing that was read before. */
   event: Size
+  /** Events that name what was read before. */
+  known: Size
   unrecognised: Size
   /** Subscriptions that events named and no read has shown. */
   subscriptions: number
 }
 
 /**
- * Bounds what the store keeps of entries and subscriptions that may be made up, because nothing that they name was read
- * before. Room is made from what is finished: entries that were handled or that nobody handles, and subscriptions that
- * the platform has denied, the oldest first. What waits for its handler or for its first read is never deleted.
+ * Bounds what the store keeps of entries and subscriptions that deliveries make. Events of what was read before, and all
+ * others, which may be made up, have an allowance each, so neither takes the other's. Room is made from what is finished:
+ * entries that were handled or that nobody handles, and subscriptions that the platform has denied, the oldest first. What
+ * waits for its handler or for its first read is never deleted.
  *
- * Between two measurements every event counts, whatever it names, so accepting one asks the database nothing.
+ * Between two measurements every event counts in both allowances, whatever it names, so accepting one asks the database
+ * nothing. Beyond `UNCLEAR_PART` the caller looks up which of them it belongs to.
  */
 export function createAllowance(options: {
-  engine: Pick<Engine, 'read' | 'write' | 'skipLocked'>
+  engine: Pick<Engine, 'read' | 'write' | 'skipLocked' | 'byIndex'>
   clock: Pick<Clock, 'monotonic'>
   allowance?: Allowance
+  /** Called with the number of finished entries that were deleted to make room. */
+  onDeleted(count: number): void
 }) {
-  const { engine, clock, allowance = ALLOWANCE } = options
+  const { engine, clock, allowance = ALLOWANCE, onDeleted } = options
   /** What is stored, at most. */
   let used = nothing()
   /** What is not written yet, so no measurement counts it. */
@@ -56,27 +69,52 @@ export function createAllowance(options: {
   /** What the measurement under way may not count: what was not written when it began, and what came since. */
   let added = nothing()
   let measuring: Promise<void> | undefined
-  const freeEntries = shared(deleteEntries)
+  let measureAgainAt = Number.NEGATIVE_INFINITY
+  /** The events since the last measurement that count in both allowances. */
+  let unclear = 0
+  /** Up to where finished entries were searched since the last measurement, by kind and status. */
+  const searchedTo = new Map<string, number>()
+  /** When a deletion found nothing since the last measurement. */
+  const foundNothingAt = new Map<() => Promise<boolean>, number>()
+  const freeKnown = shared(() => deleteEntries('known'))
+  const freeEvents = shared(() => deleteEntries('event'))
   const freeSubscriptions = shared(deleteSubscriptions)
-  let measuredAt = Number.NEGATIVE_INFINITY
 
-  async function entries(kind: 'event' | 'unrecognised'): Promise<Size> {
+  /** The size of the entries of a kind. Counting ends when they are more than the allowance. */
+  async function entries(kind: Kind): Promise<Size> {
     const size = zero()
     for (const status of ENTRY_STATUSES) {
-      for (let after: number | null = 0; after !== null; await nextTurn()) {
+      let after: number | null = 0
+      for (; after !== null && fits(size, zero(), allowance[kind]); await nextTurn()) {
+        const { isOne, source } = searchFor(kind, status, after)
         const row = await engine.read((db) =>
-          sql<{ rows: number; bytes: number | null; last: number | null }>`
-            select count(*) as rows, sum(bytes) as bytes, max(seq) as last from (
-              select seq, octet_length(payload) as bytes from journal
-              where unread = 1 and kind = ${kind} and status = ${sql.lit(status)} and seq > ${after}
-              order by seq limit ${sql.lit(WINDOW)}
+          sql<{ rows: number; ones: number | null; bytes: number | null; last: number | null }>`
+            select count(*) as rows, max(seq) as last, sum(case when ${isOne} then 1 end) as ones,
+              sum(case when ${isOne} then bytes end) as bytes
+            from (
+              select seq, unread, octet_length(payload) as bytes ${source} order by seq limit ${sql.lit(WINDOW)}
             ) as ${sql.ref('window')}`.one(db),
         )
-        add(size, { rows: row.rows, bytes: row.bytes ?? 0 })
+        add(size, { rows: row.ones ?? 0, bytes: row.bytes ?? 0 })
         after = row.rows < WINDOW ? null : row.last
       }
     }
     return size
+  }
+
+  /** A range of an index in the order of `seq`, and which of its entries are of the kind. */
+  function searchFor(kind: Kind, status: EntryStatus, after: number): { isOne: Sql; source: Sql } {
+    const range = sql`kind = ${sql.lit(kind === 'unrecognised' ? kind : 'event')} and status = ${sql.lit(status)} and seq > ${after}`
+    // Another index for the known ones would cost every delivery, and the others among them are bounded too.
+    return kind === 'known'
+      ? {
+          isOne: sql`unread = 0`,
+          source: sql`from journal ${engine.byIndex('journal_status')} where ${range}`,
+        }
+      : {
+          isOne: sql`unread = 1`,
+          source: sql`from journal ${engine.byIndex('journal_unread')} where unread = 1 and ${range}`,
+        }
   }
 
   async function subscriptions(): Promise<number> {
@@ -99,44 +137,73 @@ export function createAllowance(options: {
     return count
   }
 
-  async function measure() {
-    if (clock.monotonic() - measuredAt < MEASURE_EVERY_MS) return
+  async function measure({ isDue = clock.monotonic() >= measureAgainAt } = {}) {
+    if (!isDue) return
     measuring ??= (async () => {
       const beganAt = clock.monotonic()
+      const unclearBefore = unclear
       added = sum(underWay, nothing())
       used = sum(
         {
           event: await entries('event'),
+          known: await entries('known'),
           unrecognised: await entries('unrecognised'),
           subscriptions: await subscriptions(),
         },
         added,
       )
-      measuredAt = beganAt
+      unclear -= unclearBefore
+      searchedTo.clear()
+      foundNothingAt.clear()
+      const { least, most } = MEASURE_EVERY_MS
+      const tookMs = clock.monotonic() - beganAt
+      measureAgainAt = beganAt + Math.min(most, Math.max(least, tookMs / MEASURING_PART))
     })().finally(() => {
       measuring = undefined
     })
     await measuring
   }
 
+  async function measureAgain() {
+    // One under way may count twice what comes meanwhile.
+    await measuring
+    // Nothing is refused or deleted for events that may belong to the other allowance.
+    await measure(unclear > 0 ? { isDue: true } : {})
+  }
+
   /**
    * Deletes finished entries of events: first those that were handled, of each status the oldest. One that was set aside waits
-   * for its handler, so it is not among them; only a bounded part of the index is searched beside them.
+   * for its handler, so it is not among them. What finishes behind the search is found after the next measurement.
    */
-  async function deleteEntries() {
+  async function deleteEntries(kind: 'event' | 'known') {
     // A range of the index for each status: for both together SQLite would sort all finished entries.
-    for (const status of ['done', 'unhandled']) {
-      const rows = await engine.write((trx) =>
-        sql<{ bytes: number }>`
-          delete from journal where id in (
-            select id from (
-              select id, status, settled_at from journal where unread = 1 and kind = 'event' and status = ${sql.lit(status)}
-              order by seq limit ${sql.lit(WINDOW)} ${engine.skipLocked}
-            ) as oldest where status = 'done' or settled_at is null limit ${sql.lit(BATCH)}
-          ) returning octet_length(payload) as bytes`.execute(trx),
-      )
-      for (const { bytes } of rows) add(used.event, { rows: -1, bytes: -bytes })
-      if (rows.length > 0) return true
+    for (const status of ['done', 'unhandled'] as const) {
+      const key = `${kind} ${status}`
+      for (; ; await nextTurn()) {
+        const { isOne, source } = searchFor(kind, status, searchedTo.get(key) ?? 0)
+        const { count, last } = await engine.read((db) =>
+          sql<{ count: number; last: number | null }>`
+            select count(*) as count, max(seq) as last from (
+              select seq ${source} order by seq limit ${sql.lit(WINDOW)}
+            ) as ${sql.ref('window')}`.one(db),
+        )
+        if (last === null) break
+        const rows = await engine.write((trx) =>
+          sql<{ bytes: number }>`
+            delete from journal where id in (
+              select id ${source} and seq <= ${last} and ${isOne} and (status = 'done' or settled_at is null)
+              order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
+            ) returning octet_length(payload) as bytes`.execute(trx),
+        )
+        for (const { bytes } of rows) add(used[kind], { rows: -1, bytes: -bytes })
+        // The last window is searched again, because SQLite gives the numbers of deleted rows at the end to new ones.
+        const isLast = count < WINDOW
+        if (!isLast && rows.length < BATCH) searchedTo.set(key, last)
+        if (rows.length === 0 && isLast) break
+        if (rows.length === 0) continue
+        onDeleted(rows.length)
+        return true
+      }
     }
     return false
   }
@@ -154,26 +221,30 @@ export function createAllowance(options: {
     return rows.length > 0
   }
 
-  function hasRoom({ event, unrecognised }: Wanted): boolean {
-    // What other processes and earlier ones have stored is known a moment later.
-    if (measuredAt === Number.NEGATIVE_INFINITY) measure().catch(() => {})
+  /** What makes room for the events of a call, for each allowance that has none for them within this part of it. */
+  function missing({ event, known }: Wanted, part = 1): (() => Promise<boolean>)[] {
+    const found: (() => Promise<boolean>)[] = []
+    if (known.rows > 0 && !fits(used.known, known, partOf(allowance.known, part))) found.push(freeKnown)
+    if (event.rows > 0 && !fits(used.event, event, partOf(allowance.event, part))) found.push(freeEvents)
+    if (event.rows > 0 && used.subscriptions + event.rows > allowance.subscriptions * part)
+      found.push(freeSubscriptions)
+    return found
+  }
+
+  function hasRoom(wanted: Wanted, part?: number): boolean {
+    const { unrecognised } = wanted
     return (
       (unrecognised.rows === 0 || fits(used.unrecognised, unrecognised, allowance.unrecognised)) &&
-      (event.rows === 0 ||
-        (fits(used.event, event, allowance.event) &&
-          used.subscriptions + event.rows <= allowance.subscriptions))
+      missing(wanted, part).length === 0
     )
   }
 
   /** Counts events that are going to be written. The function that it returns says that they are, or never will be. */
-  function use({ event, unrecognised }: Wanted): () => void {
-    const size = { event, unrecognised, subscriptions: event.rows }
+  function use({ event, known, unrecognised }: Wanted): () => void {
+    const size = { event, known, unrecognised, subscriptions: event.rows }
     for (const total of measuring ? [used, added, underWay] : [used, underWay]) addAll(total, size)
     return () => addAll(underWay, negative(size))
   }
-
-  /** As `use`, if there is room. Undefined: the store keeps as much as it may of what may be made up. */
-  const take = (wanted: Wanted) => (hasRoom(wanted) ? use(wanted) : undefined)
 
   /**
    * All that wait for room share a deletion, and after one that found nothing the next is a moment later: a flood that is
@@ -181,14 +252,14 @@ export function createAllowance(options: {
    */
   function shared(deleteSome: () => Promise<boolean>): () => Promise<boolean> {
     let deleting: Promise<boolean> | undefined
-    let foundNothingAt = Number.NEGATIVE_INFINITY
     return async () => {
-      if (clock.monotonic() - foundNothingAt < DELETE_EVERY_MS) return false
+      const pausedAt = foundNothingAt.get(deleteSome) ?? Number.NEGATIVE_INFINITY
+      if (clock.monotonic() - pausedAt < DELETE_EVERY_MS) return false
       deleting ??= deleteSome().finally(() => {
         deleting = undefined
       })
       const hasFound = await deleting
-      if (!hasFound) foundNothingAt = clock.monotonic()
+      if (!hasFound) foundNothingAt.set(deleteSome, clock.monotonic())
       return hasFound
     }
   }
@@ -196,38 +267,60 @@ export function createAllowance(options: {
   return {
     hasRoom,
     use,
-    take,
 
-    /** As `take`, after a measurement, with the room that what is finished makes. */
+    /** As `use`, for events that nobody looked up. Undefined: look them up, and `takeAfterAll`. */
+    take(wanted: Wanted): (() => void) | undefined {
+      // What other processes and earlier ones have stored is known a moment later.
+      if (measureAgainAt === Number.NEGATIVE_INFINITY) measure().catch(() => {})
+      if (!hasRoom(wanted, UNCLEAR_PART)) return undefined
+      unclear += wanted.event.rows
+      return use(wanted)
+    },
+
+    /**
+     * As `use`, for events that were looked up, with the room that what is finished makes. Undefined: the store keeps as
+     * much as it may.
+     */
     async takeAfterAll(wanted: Wanted): Promise<(() => void) | undefined> {
-      // One under way may count twice what comes meanwhile.
-      await measuring
-      await measure()
-      for (;;) {
-        const taken = take(wanted)
-        if (taken) return taken
-        const free = fits(used.event, wanted.event, allowance.event) ? freeSubscriptions : freeEntries
-        // Unrecognised deliveries get no room that way.
-        if (hasRoom({ ...wanted, unrecognised: zero() }) || !(await free())) return undefined
+      // What is known waits for no measurement, if nearly all of it was counted exactly.
+      const isClear = wanted.event.rows === 0 && unclear <= allowance.known.rows * UNCLEAR_PART_OF_KNOWN
+      if (hasRoom(wanted) || isClear) measure().catch(() => {})
+      else await measureAgain()
+      for (let isMeasured = false; ; ) {
+        if (hasRoom(wanted)) return use(wanted)
+        const hasFreed = await Promise.all(missing(wanted).map((free) => free()))
+        if (hasFreed.includes(true)) continue
+        if (isMeasured) return undefined
+        await measureAgain()
+        isMeasured = true
       }
     },
   }
 }
 
-/** The sizes of the events of one call, by kind. */
-export interface Wanted {
-  event: Size
-  unrecognised: Size
-}
+/** What has an allowance of rows and bytes. */
+type Kind = 'event' | 'known' | 'unrecognised'
 
-export function sizesOf(events: readonly NewEvent[]): Wanted {
-  const wanted = { event: zero(), unrecognised: zero() }
-  for (const { kind, payload } of events) add(wanted[kind], { rows: 1, bytes: Buffer.byteLength(payload) })
+/** The sizes of the events of one call. */
+export type Wanted = Record<Kind, Size>
+
+/** Without `isRead`, every event counts as one that names what was read before, and as one that does not. */
+export function sizesOf(events: readonly NewEvent[], isRead?: (event: NewEvent) => boolean): Wanted {
+  const wanted = { event: zero(), known: zero(), unrecognised: zero() }
+  for (const event of events) {
+    const size = { rows: 1, bytes: Buffer.byteLength(event.payload) }
+    if (event.kind === 'unrecognised') add(wanted.unrecognised, size)
+    else {
+      if (isRead?.(event) !== true) add(wanted.event, size)
+      if (isRead?.(event) !== false) add(wanted.known, size)
+    }
+  }
   return wanted
 }
 
 const zero = (): Size => ({ rows: 0, bytes: 0 })
-const nothing = (): Allowance => ({ event: zero(), unrecognised: zero(), subscriptions: 0 })
+const nothing = (): Allowance => ({ event: zero(), known: zero(), unrecognised: zero(), subscriptions: 0 })
+const KINDS = ['event', 'known', 'unrecognised'] as const
 
 function sum(some: Allowance, more: Allowance): Allowance {
   const total = nothing()
@@ -236,14 +329,19 @@ function sum(some: Allowance, more: Allowance): Allowance {
 }
 
 function addAll(total: Allowance, more: Allowance): void {
-  add(total.event, more.event)
-  add(total.unrecognised, more.unrecognised)
+  for (const kind of KINDS) add(total[kind], more[kind])
   total.subscriptions += more.subscriptions
 }
 
-function negative({ event, unrecognised, subscriptions }: Allowance): Allowance {
+function negative({ subscriptions, ...sizes }: Allowance): Allowance {
   const minus = ({ rows, bytes }: Size) => ({ rows: -rows, bytes: -bytes })
-  return { event: minus(event), unrecognised: minus(unrecognised), subscriptions: -subscriptions }
+  const { event, known, unrecognised } = sizes
+  return {
+    event: minus(event),
+    known: minus(known),
+    unrecognised: minus(unrecognised),
+    subscriptions: -subscriptions,
+  }
 }
 
 export function add(total: Size, more: Size): void {
@@ -255,48 +353,6 @@ export function fits(size: Size, more: Size, bound: Size): boolean {
   return size.rows + more.rows <= bound.rows && size.bytes + more.bytes <= bound.bytes
 }
 
-/** The most names of unrecognised deliveries that are counted apart. */
-const MAX_NAMES = 20
-const MAX_NAME_LENGTH = 80
-
-/** Counts the deliveries for which there was no room; unrecognised ones by name. */
-export function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
-  let at = Number.NEGATIVE_INFINITY
-  let refused = 0
-  const names = new Map<string, number>()
-
-  function note() {
-    if (clock.monotonic() - at > HOUR) {
-      refused = 0
-      names.clear()
-    }
-    at = clock.monotonic()
-  }
-
-  return {
-    refused() {
-      note()
-      refused++
-    },
-    counted(events: readonly NewEvent[]) {
-      note()
-      for (const { payload } of events) {
-        const found = nameIn(payload)
-        const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
-        names.set(name, (names.get(name) ?? 0) + 1)
-      }
-    },
-    lately: (): TurnedAway | null =>
-      clock.monotonic() - at > HOUR ? null : { refused, counted: [...names] },
-  }
-}
-
-/** The names of an envelope that is not recognised, or `without names`. */
-function nameIn(payload: string): string {
-  try {
-    const { entity_name, event_type } = JSON.parse(payload) ?? {}
-    if (typeof entity_name === 'string' && typeof event_type === 'string')
-      return `${entity_name} ${event_type}`.slice(0, MAX_NAME_LENGTH)
-  } catch {}
-  return 'without names'
+function partOf({ rows, bytes }: Size, part: number): Size {
+  return { rows: rows * part, bytes: bytes * part }
 }

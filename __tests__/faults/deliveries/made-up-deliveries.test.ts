@@ -125,7 +125,7 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
 describe('somebody who has the delivery secret and has filled the database', () => {
   it('A60 cannot take the app out of rotation by the deliveries that are refused', async () => {
     const few = { rows: 3, bytes: 10_000 }
-    const most = { event: few, unrecognised: few, subscriptions: 3 }
+    const most = { event: few, known: few, unrecognised: few, subscriptions: 3 }
     const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
     const store = storeOption(createSqlStore(engine, systemClock, { most }))
     const { marketplace, deliver } = await createScene({ store, worker: false })

@@ -96,7 +96,7 @@ describe('onHealthChange', () => {
       failure() {},
     }
     const problems = [
-      ...problemOfTurnedAway({ refused: 1, counted: [['canary created', 2]] }),
+      ...problemOfTurnedAway({ refused: 1, deleted: 0, counted: [['canary created', 2]] }),
       problemOf('other_items_only', 'all are for the item canary'),
     ]
     const check = async (): Promise<Health> => ({ status: 'degraded', problems, counts: null })

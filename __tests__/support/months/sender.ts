@@ -12,6 +12,7 @@ import type { World } from './world.js'
 /** What the store of a world with a sender keeps of what is made up: so little that each flood reaches it. */
 export const SMALL_ALLOWANCE: Allowance = {
   event: { rows: 60, bytes: 1_000_000 },
+  known: { rows: 10_000, bytes: 10_000_000 },
   unrecognised: { rows: 10, bytes: 100_000 },
   subscriptions: 60,
 }

@@ -108,14 +108,15 @@ export function refusedBusinesses(counts: SubscriptionCounts, refusal?: Refusal)
 /** As many do not leave at the same time. */
 const MANY = 3
 
-/** A problem when deliveries were not stored, because more came of what anybody can make up than is kept or read. */
+/** A problem when deliveries were not stored, or history was deleted for them, because more came than is kept or read. */
 export function problemOfTurnedAway(turnedAway: TurnedAway | null): HealthProblem[] {
   if (!turnedAway) return []
-  const { refused, counted } = turnedAway
+  const { refused, deleted, counted } = turnedAway
   const names = counted.map(([name, count]) => `${count} of ${JSON.stringify(name)}`)
   const parts = [
     ...(refused > 0 ? [`${refused} deliveries got 503`] : []),
+    ...(deleted > 0 ? [`${deleted} finished entries were deleted before their retention ended`] : []),
     ...(names.length > 0 ? [`unrecognised ones were only counted: ${names.join(', ')}`] : []),
   ]
-  return [problemOf('deliveries_turned_away', `within the last hour ${parts.join(', and ')}`)]
+  return [problemOf('deliveries_turned_away', `within the last hour ${parts.join('; ')}`)]
 }

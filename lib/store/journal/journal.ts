@@ -1,11 +1,11 @@
 import type { Lanes } from '../lanes/lanes.js'
 import { type EntryKind, type NewAction, type NewChange, type NewEvent, topicOf } from '../port/store.js'
-import type { Write } from '../sql/dialect.js'
+import type { Given, Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
-import { unreadOf } from '../unread.js'
+import { unreadOf, unreadOfBusiness } from '../subscriptions/unread.js'
 import { isPendingBy } from './is-handled.js'
 
 /** A change to write. */
@@ -18,19 +18,23 @@ export interface WrittenChange extends NewChange {
  * them, `prune.ts` deletes entries.
  */
 export function createJournal(engine: Engine, lanes: Lanes) {
-  const insertAll = prepare(
-    engine,
-    NEW_COLUMNS,
-    ({ insert, of }) => sql`
+  const inserting = (unread: (of: Given<keyof typeof NEW_COLUMNS>['of']) => Sql, keepsPlan: boolean) =>
+    prepare(
+      engine,
+      NEW_COLUMNS,
+      ({ insert, of }) => sql`
       insert into journal
         (id, kind, name, topic, key, business_uid, subscription_uid, payload, issues, cause, secret, status, attempts, unread, received_at)
       ${insert(sql`${of('id')}, ${of('kind')}, ${of('name')}, ${of('topic')}, ${of('key')}, ${of('business')},
         ${of('subscription')}, ${of('payload')}, ${of('issues')}, ${of('cause')}, ${of('secret')},
         case when ${isPendingBy(of('kind'), of('topic'))} then 'pending' else 'unhandled' end, 0,
-        ${unreadOf(sql`${of('kind')} = 'change'`, of('subscription'))}, ${of('now')}`)}
+        ${unread(of)}, ${of('now')}`)}
       on conflict (id) do nothing`,
-    { keepsPlan: true },
-  )
+      { keepsPlan },
+    )
+  const insertAll = inserting((of) => unreadOf(sql`${of('kind')} = 'change'`, of('subscription')), true)
+  // Only its unique indexes may keep a plan, so the businesses are looked up by a statement of their own.
+  const insertOfBusinesses = inserting((of) => unreadOfBusiness(of('business')), false)
 
   function append(entries: readonly NewEntry[]): Write[] {
     if (entries.length === 0) return []
@@ -47,7 +51,14 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       cause: entry.cause ?? null,
       secret: entry.secret ?? null,
     }))
-    return [...lanes.enterPending(rows), insertAll(rows)]
+    const isOfBusiness = (row: (typeof rows)[0]) => row.subscription === null && row.business !== null
+    const ofBusinesses = rows.filter(isOfBusiness)
+    const others = rows.filter((row) => !isOfBusiness(row))
+    return [
+      ...lanes.enterPending(rows),
+      ...(others.length > 0 ? [insertAll(others)] : []),
+      ...(ofBusinesses.length > 0 ? [insertOfBusinesses(ofBusinesses)] : []),
+    ]
   }
 
   return {

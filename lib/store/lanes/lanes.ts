@@ -5,7 +5,7 @@ import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare } from '../sql/writes.js'
-import { unreadOf } from '../unread.js'
+import { unreadOf } from '../subscriptions/unread.js'
 import { isPending } from './heads.js'
 
 /** The most entries of a lane that are handed out, so a replay further behind need not take the lane from its holder. */

@@ -93,10 +93,12 @@ export interface LaneClaim extends Leased {
   entries: Entry[]
 }
 
-/** The deliveries that were not stored within the last hour, because the store keeps enough of what may be made up. */
+/** What there was no room for within the last hour, because the store keeps as much of what deliveries make as it may. */
 export interface TurnedAway {
-  /** Deliveries that named nothing that was read before. Their senders got 503. */
+  /** Deliveries with events for which there was no room. Their senders got 503. */
   refused: number
+  /** Finished entries that were deleted before the end of their retention, to make room. */
+  deleted: number
   /** Unrecognised deliveries by name. They were acknowledged, and only counted. */
   counted: (readonly [name: string, count: number])[]
 }

@@ -1,6 +1,5 @@
-import { type Clock, HOUR } from '../../base/clock.js'
+import type { Clock } from '../../base/clock.js'
 import type { Envelope, Receipt } from '../../base/envelope.js'
-import { MarketplaceError } from '../../base/errors.js'
 import { newId } from '../../base/ids.js'
 import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
 import { nextTurn } from '../../base/waiting.js'
@@ -12,6 +11,7 @@ import {
   type Store,
   subscriptionKey,
 } from '../../store/port/store.js'
+import { createTurnedAway, MAX_WAIT_MS } from '../../store/turned-away.js'
 import { createOtherItems } from './other-items.js'
 import { createRefusedShapes } from './refused-shapes.js'
 import { createRequestedReads, type NamedItem } from './requested-reads.js'
@@ -57,7 +57,8 @@ export function createIntake(options: {
 
   let lastInLine: Promise<unknown> = Promise.resolve()
   let inLineCount = 0
-  let turnedAway = { count: 0, at: Number.NEGATIVE_INFINITY }
+  const turnedAway = createTurnedAway(clock)
+  const turnAway = () => turnedAway.refused('too many long arrays wait to be read')
 
   /** The entries of a long array, when those before it are classified. */
   function inLine(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
@@ -76,15 +77,6 @@ export function createIntake(options: {
     })
     lastInLine = entries.catch(() => {})
     return entries
-  }
-
-  function turnAway() {
-    const at = clock.monotonic()
-    turnedAway = { count: at - turnedAway.at > HOUR ? 1 : turnedAway.count + 1, at }
-    return new MarketplaceError(
-      'delivery_turned_away',
-      'Cannot store the delivery: too many long arrays wait to be read',
-    )
   }
 
   function write(all: Entry[]): Promise<Receipt[]> {
@@ -106,7 +98,7 @@ export function createIntake(options: {
     accept,
     otherItems,
     /** How many long arrays were refused within the last hour. */
-    turnedAway: () => (clock.monotonic() - turnedAway.at > HOUR ? 0 : turnedAway.count),
+    turnedAway: () => turnedAway.lately()?.refused ?? 0,
     problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
   }
 
@@ -181,8 +173,6 @@ function sharingOne(entries: Entry[]): Entry[] {
 const AT_ONCE = 16
 /** The most arrays that wait to be classified: each is some hundred KB in memory. */
 const MAX_IN_LINE = 64
-/** After this time an array is refused: then its sender has half a second for the reply. */
-const MAX_WAIT_MS = 2_500
 
 /** The payload in place of a value that cannot be written as JSON. */
 const TOO_DEEP = '"nested too deeply to be stored"'

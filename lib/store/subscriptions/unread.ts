@@ -1,4 +1,4 @@
-import { type Sql, sql } from './sql/sql.js'
+import { type Sql, sql } from '../sql/sql.js'
 
 /**
  * The column `unread` of a new lane or entry, as SQL: 0 for a change, and for an event whose subscription was read before.
@@ -9,4 +9,11 @@ export function unreadOf(isChange: Sql, subscription: Sql): Sql {
   return sql`case when ${isChange} then 0 else coalesce((
     select subscriptions.unread from subscriptions where subscription_uid = ${subscription}
   ), 1) end`
+}
+
+/** The same of an event that names a business and no subscription: 0 if a subscription of the business was read before. */
+export function unreadOfBusiness(business: Sql): Sql {
+  return sql`coalesce((
+    select subscriptions.unread from subscriptions where business_uid = ${business} order by subscriptions.unread limit 1
+  ), 1)`
 }
