@@ -39,8 +39,9 @@ export interface CopySummary {
  * evidence, the journal in its order, and the app to which the store belongs. The app on the target handles what handlers
  * had not finished, and nothing else again. The source keeps all rows.
  *
- * No process may use either store meanwhile. One on PostgreSQL that is not seen gets `store_unavailable` from the source. The target has all rows or none: until the copy has ended, no app opens it,
- * and an interrupted copy is repeated.
+ * No process may use either store meanwhile. One on PostgreSQL that is not seen gets `store_unavailable` from the
+ * source. The target has all rows or none: until the copy has ended, no app opens it, and an interrupted copy is
+ * repeated.
  *
  * Rejects `argument_invalid` for something that is not the address of a store, `store_in_use`, `copy_failed` for a source
  * that is not a store, for a target that is not empty and for a copy that was interrupted, and the errors of an opening.

@@ -1,7 +1,10 @@
 /** One event of a delivery: the parsed value, and its JSON text. */
 export interface Envelope {
   value: unknown
-  /** The text as it was sent, without a byte order mark; null for an element of an array, or when an earlier middleware parsed it. */
+  /**
+   * The text as it was sent, without a byte order mark; null for an element of an array, or when an earlier middleware
+   * parsed it.
+   */
   text: string | null
 }
 

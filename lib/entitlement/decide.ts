@@ -10,7 +10,10 @@ import { REASONS, type Reason } from './reasons.js'
 export interface Decision {
   business_uid: string
   entitled: boolean
-  /** False while the answer is uncertain (`not_read_yet`, `stale`, `entitled_when_failed`, `store_unavailable`); then `entitled` is false. */
+  /**
+   * False while the answer is uncertain (`not_read_yet`, `stale`, `entitled_when_failed`, `store_unavailable`); then
+   * `entitled` is false.
+   */
   known: boolean
   /** The items that entitle the business now, each once. */
   entitledItems: string[]

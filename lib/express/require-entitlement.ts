@@ -163,7 +163,10 @@ function outcomeOf(decision: GuardDecision | undefined) {
   return decision.known === false ? 'unknown' : 'denied'
 }
 
-/** The `next` of Express does not throw. If another server's `next` throws, calls it with the error, then closes the connection. */
+/**
+ * The `next` of Express does not throw. If another server's `next` throws, calls it with the error, then closes the
+ * connection.
+ */
 function callNext(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
   try {
     if (error) next(error)

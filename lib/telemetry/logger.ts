@@ -52,8 +52,8 @@ export function createLine(secrets: readonly string[]): Line {
 const MIN_SECRET = 8
 
 /**
- * A pattern for a secret: its first `MIN_SECRET` characters, and all characters of it that follow. It may mask more, but a pattern
- * of every character would take the compiler 0.1 s for 500, and end the process for 8,000.
+ * A pattern for a secret: its first `MIN_SECRET` characters, and all characters of it that follow. It may mask more,
+ * but a pattern of every character would take the compiler 0.1 s for 500, and end the process for 8,000.
  */
 function patternOf(secret: string): string {
   const characters = [...secret]
@@ -75,7 +75,8 @@ const ENCODED = '%(?:25){0,3}'
 type Log = (level: LogLevel, fields: LogFields, message: string) => void
 
 /**
- * Passes a line to the app's logger, with each text as `line` returns it. Errors of the logger are dropped: it must not stop the work it reports.
+ * Passes a line to the app's logger, with each text as `line` returns it. Errors of the logger are dropped: it must not
+ * stop the work it reports.
  */
 export function createLog(logger: Logger | undefined, line: Line): Log | undefined {
   return (

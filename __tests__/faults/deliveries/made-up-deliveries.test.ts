@@ -77,7 +77,7 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     expect(Date.now() - begun).toBeLessThan(12_000)
   })
 
-  it('A232 cannot make a customer wait again and again until the platform allows further reads', async () => {
+  it('A235 cannot make a customer wait again and again until the platform allows further reads', async () => {
     const { fetchLimited, limits } = limitedFetch(20, 5_000)
     const { marketplace, platform, deliver } = await createScene({
       store: await engine.freshAddress(),

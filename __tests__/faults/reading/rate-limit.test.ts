@@ -10,7 +10,7 @@ import { OUR_ITEM } from '../../support/settings.js'
 import { createProcess, lent } from '../../support/world/process.js'
 
 describe('a platform that allows 30 calls a second, and after one more none for five seconds,', () => {
-  it('A232 delays a customer once while made-up purchases never end', async () => {
+  it('A235 delays a customer once while made-up purchases never end', async () => {
     const { buy, change, forge, clock, limits } = await createLimited()
     await buy(1)
     const waits: number[] = []

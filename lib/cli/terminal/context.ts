@@ -29,7 +29,10 @@ export interface Action {
   businessUid?: string | number
   subscriptionUid?: string | number
   entryId?: string
-  /** The object of the action, without identifiers of businesses and subscriptions. The journal gets it beside the reason of the person. */
+  /**
+   * The object of the action, without identifiers of businesses and subscriptions. The journal gets it beside the
+   * reason of the person.
+   */
   about?: string
 }
 

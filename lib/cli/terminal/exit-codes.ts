@@ -47,7 +47,10 @@ const OF_USAGE: readonly ErrorCode[] = [
   'token_kind_not_accepted',
 ]
 
-/** The message, the exit code and, if known, the fix for any error. The lines of SQL in a message stay, so that it can be copied. */
+/**
+ * The message, the exit code and, if known, the fix for any error. The lines of SQL in a message stay, so that it can
+ * be copied.
+ */
 export function stopFor(error: unknown, fixes = FIXES): Stop {
   if (error instanceof Stop) return error
   if (!(error instanceof MarketplaceError)) {

@@ -27,7 +27,10 @@ export function optionsFromEnvironment(env: NodeJS.ProcessEnv): MarketplaceOptio
   return options as unknown as MarketplaceOptions
 }
 
-/** The error for faults of the options. It names the settings of the environment, unless the options come from the file `config`. */
+/**
+ * The error for faults of the options. It names the settings of the environment, unless the options come from the file
+ * `config`.
+ */
 export function settingsStop(error: ConfigError, env: NodeJS.ProcessEnv, config: string | undefined): Stop {
   const faults = config ? error.faults : [...new Set(error.faults.map((fault) => inEnvironment(fault, env)))]
   return new Stop(USAGE, ['The settings are not valid:', ...faults.map((fault) => `  - ${fault}`)], {

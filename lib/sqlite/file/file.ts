@@ -33,8 +33,8 @@ export interface OpenFile {
   /** Undefined for `:memory:`. */
   place: Place | undefined
   /**
-   * Lets SQLite find the commits of the WAL anew, writes the WAL to disk again, moves all of it into the database under SQLite's own syncs, and replaces the
-   * connection. After a failure it may be called again.
+   * Lets SQLite find the commits of the WAL anew, writes the WAL to disk again, moves all of it into the database under
+   * SQLite's own syncs, and replaces the connection. After a failure it may be called again.
    */
   renew(): Promise<void>
   /** Copies the database into a new file. Ends with the reason of `signal`. Not for `:memory:`. */

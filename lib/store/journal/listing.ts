@@ -140,7 +140,10 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
 /** A place in the list: entries before it are older. */
 type Place = Pick<JournalTable, 'received_at' | 'seq'>
 const END: Place = { received_at: Number.MAX_SAFE_INTEGER, seq: Number.MAX_SAFE_INTEGER }
-/** The order of numbers and the order of arrival may disagree by this much, because concurrent transactions commit in any order. */
+/**
+ * The order of numbers and the order of arrival may disagree by this much, because concurrent transactions commit in
+ * any order.
+ */
 const DISORDER_MS = 10 * MINUTE
 
 /** An entry to read, and the length of its payload. */

@@ -6,9 +6,9 @@ import { sql } from '../sql/sql.js'
 import { auditUid } from './audit.js'
 
 /**
- * The entries of a business, the audit of its erasures and the outcomes, newest first, merged from a range of an index each. A page begins
- * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every
- * page before.
+ * The entries of a business, the audit of its erasures and the outcomes, newest first, merged from a range of an index
+ * each. A page begins exactly where the page before ended. No page misses an outcome that is written later: it will be
+ * newer than every page before.
  */
 export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return async function timelineOf(

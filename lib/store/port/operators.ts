@@ -122,7 +122,10 @@ export interface OtherBusinesses {
   recovered: number
   /** Whether at least one served business has had no failed read since before this business began to fail. */
   isSteady: boolean
-  /** Active businesses whose end is not announced, and that were not read since then, though their reads are not put off: up to 20. */
+  /**
+   * Active businesses whose end is not announced, and that were not read since then, though their reads are not put
+   * off: up to 20.
+   */
   untested: number
   /**
    * Failures and successes of the last day: businesses that began to fail without any event, itself included, and those

@@ -67,9 +67,9 @@ export interface Store extends StoreObservation, SuspectCalls {
    * Writes events and their refresh requests in one transaction, which is on disk when this resolves. Concurrent calls
    * share commits. An event whose `id` is stored already is not stored again.
    *
-   * Of what names nothing that was read before, and may be made up, a store keeps a bounded amount. Beyond that it rejects
-   * such events with `delivery_turned_away`, and only counts unrecognised deliveries: it resolves with the ids of these. Of
-   * a call that it rejects so, it stores the events that name what was read before.
+   * A store keeps a bounded amount of what names something that was read before, and of all else. Beyond that it rejects
+   * events with `delivery_turned_away`, and only counts unrecognised deliveries: it resolves with the ids of these. Of a
+   * call that it rejects so, it stores the events for which there is room, and the requests of what was read before.
    *
    * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
    * store.
@@ -107,8 +107,8 @@ export interface Store extends StoreObservation, SuspectCalls {
    * Writes the result of a read, together with the changes it shows, in one transaction.
    *
    * When another read was requested after the claim, the subscription is due again after `MIN_READ_INTERVAL_MS`,
-   * whatever `nextInMs` is (unless `isUntried`), and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are not applied:
-   * that read decides them.
+   * whatever `nextInMs` is (unless `isUntried`), and `candidate`, `clearUninstalled`, `clearUpdate` and `clearEnd` are
+   * not applied: that read decides them.
    *
    * False in three cases. The caller has lost the lease: nothing was written. The read finds that the subscription is
    * `revoked` or `ended`, and another read was requested after the claim. Or the record names another business, which was

@@ -18,7 +18,8 @@ export interface Leased {
 
 /**
  * `missing`: the platform does not show it any more. `revoked`: the business uninstalled the app, and the platform
- * refuses a token or the reads for it. `ended`: the platform refuses its reads, and an event or their duration shows that it has ended.
+ * refuses a token or the reads for it. `ended`: the platform refuses its reads, and an event or their duration shows
+ * that it has ended.
  */
 export type Gone = 'missing' | 'revoked' | 'ended'
 

@@ -51,7 +51,10 @@ export interface SubscriptionsTable {
   uninstalled_at: number | null
   /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
   failing_since: number | null
-  /** When the present streak of found records began; for the first record of a subscription, `created_at`. Null while reads fail. */
+  /**
+   * When the present streak of found records began; for the first record of a subscription, `created_at`. Null while
+   * reads fail.
+   */
   served_since: number | null
   /** When the store learned of the first `update` whose change no found record has shown yet. */
   update_at: number | null
@@ -93,7 +96,7 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
-  /** 0: a change, or its subscription was read before. 1: any other, also an install of a known business. */
+  /** 0: a change, or an event that names what was read before. 1: any other. */
   unread: 0 | 1
   /** Of `error`, if a handler threw it: a line for each frame. */
   stack: string | null
@@ -124,7 +127,10 @@ export interface HandlersTable {
   topic: string
   /** When a process last named it, in the time of leases: a machine that slept has forgotten no topic. */
   seen_at: number
-  /** When the events that came before its first handler had been made pending, in the time of leases; null: they may not be yet. */
+  /**
+   * When the events that came before its first handler had been made pending, in the time of leases; null: they may not
+   * be yet.
+   */
   rescued_at: number | null
   /** The time from which on they are made pending, in the time of leases; null: all of them. */
   rescue_from: number | null

@@ -230,7 +230,10 @@ async function isDue(
 
 /** The rows of busy businesses that one transaction puts off. */
 const PUT_OFF_AT_ONCE = 128
-/** A business is read one row at a time, so its rows are put off by one step each. A row that is due too early is put off again. */
+/**
+ * A business is read one row at a time, so its rows are put off by one step each. A row that is due too early is put
+ * off again.
+ */
 const PUT_OFF_STEP_MS = 20
 
 /** Puts off due rows of busy businesses, so that the rows behind them come first. */

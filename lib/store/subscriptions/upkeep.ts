@@ -58,7 +58,8 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
  * are due sooner: `EACH_MS` for each. A read that is due earlier, under way or suspect stays as it is. Subscriptions that
  * were given up before they were ever read are left out: anybody can have named them.
  *
- * Returns how many are read within the time. Those that stay as they are count too, but not a suspect that was put off for longer.
+ * Returns how many are read within the time. Those that stay as they are count too, but not a suspect that was put off
+ * for longer.
  */
 export function createRefreshAll(engine: Engine, { read, write }: Pick<Transactions, 'read' | 'write'>) {
   const due = sql`late.now + late.ms`

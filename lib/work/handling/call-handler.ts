@@ -22,8 +22,8 @@ export function createHandlerCall(options: {
 
     /**
      * Undefined when the handler has returned without a promise. Otherwise a promise that settles as that of the handler
-     * does, and rejects at the deadline. `interrupted` only aborts the signal of the handler: its slot and its lane stay taken while
-     * it runs. Throws what the handler throws.
+     * does, and rejects at the deadline. `interrupted` only aborts the signal of the handler: its slot and its lane
+     * stay taken while it runs. Throws what the handler throws.
      */
     call(
       handler: AnyHandler,

@@ -110,7 +110,10 @@ function businessesRead(claims: readonly ReadClaim[]) {
   return { except: businessesOf(false), exceptUnread: businessesOf(true) }
 }
 
-/** Regular reads, and those of every class but the first that wait for a token, leave one seat to events of what was read before. */
+/**
+ * Regular reads, and those of every class but the first that wait for a token, leave one seat to events of what was
+ * read before.
+ */
 export const createReadClasses = (isWaitingForToken: (businessUid: string) => boolean) =>
   createClasses<ReadClaim, Urgency>({
     classes: Object.values(URGENCY),

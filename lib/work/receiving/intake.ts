@@ -39,7 +39,10 @@ export function createIntake(options: {
   clock: Clock
   /** The fingerprint of each delivery secret, by its index. */
   secrets?: readonly string[]
-  /** Called for each accepted event, with the item of a notice if `purchasableUids` are set. */
+  /**
+   * Called for each envelope of an accepted delivery, with its event (several may share one, which may be only counted),
+   * and with the item of a notice if `purchasableUids` are set.
+   */
   onAccepted?(event: NewEvent, item: NamedItem | undefined): void
 }) {
   const { classify, store, purchasableUids, codeNames, isAccess, clock } = options

@@ -1,7 +1,7 @@
 import { type Clock, DAY } from '../../base/clock.js'
 import { type HealthProblem, problemOf } from '../../base/health.js'
 
-/** The number of last deliveries that are judged. */
+/** The number of last deliveries that are judged: an array counts once for each element. */
 const JUDGED = 10
 /** The problem begins when this many of them are not understood. */
 const MOST = 6

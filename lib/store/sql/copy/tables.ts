@@ -152,7 +152,10 @@ export interface Times {
 export const timesOf = (engine: Pick<Engine, 'now' | 'leaseNow'>) =>
   sql<Times>`select ${engine.now()} as now, ${engine.leaseNow()} as lease_now`
 
-/** Returns a row with its times as the target would have written them, whose clock showed `ours` when the source's showed `theirs`. */
+/**
+ * Returns a row with its times as the target would have written them, whose clock showed `ours` when the source's
+ * showed `theirs`.
+ */
 export function inOtherTimes(theirs: Times, ours: Times): (table: CopiedTable, row: Row) => Row {
   // Less than a second is the time that the two queries take, and dates stay as they are.
   const ahead = (ms: number) => (Math.abs(ms) > SECOND ? ms : 0)
