@@ -214,7 +214,7 @@ function committer({
       },
     },
     journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
-    clock,
+    clock: { ...systemClock, ...clock },
     health: { watch: (write) => write() },
     announce() {},
     ...bounds,

@@ -32,6 +32,6 @@ export async function forWholeFile<T>(make: () => Promise<T>): Promise<T> {
 /** A new folder, deleted after the test. */
 export function temporaryFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'marketplace-test-'))
-  onCleanUp(() => rmSync(folder, { recursive: true, force: true }))
+  onCleanUp(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }))
   return folder
 }

@@ -1,6 +1,7 @@
 import { createBatches } from '../base/batches.js'
 import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
+import { withDeadline } from '../base/waiting.js'
 import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
@@ -39,7 +40,7 @@ export function createAcceptance(options: {
   journal: Pick<Journal, 'insert'>
   subscriptions: Pick<Subscriptions, 'readAmong'>
   health: Pick<WriteHealth, 'watch'>
-  clock: Pick<Clock, 'monotonic'>
+  clock: Clock
   announce(hint: Hint): void
   /** The largest batch. A single call may be larger. */
   maxBatch?: Size
@@ -51,7 +52,8 @@ export function createAcceptance(options: {
   const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
   const { maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
-  const lookedUp: Size = { rows: 0, bytes: 0 }
+  /** What waits for room in an allowance. */
+  const withoutRoom: Size = { rows: 0, bytes: 0 }
   const turnedAway = createTurnedAway(clock)
   const allowance = createAllowance({
     ...{ engine, clock, onDeleted: turnedAway.deleted },
@@ -146,16 +148,30 @@ export function createAcceptance(options: {
   async function accept(given: Accepted): Promise<readonly string[]> {
     const wanted = sizesOf(given.events)
     const taken = allowance.take(wanted)
-    const { call, unstored, written } = taken
-      ? { call: given, unstored: [], written: taken }
-      : await withinAllowance(given, sizeOf(wanted))
-    try {
-      const isOnlyCounted = unstored.length > 0 && call.events.length === 0
-      if (!isOnlyCounted) await write(call, unstored.length === 0 ? wanted : sizesOf(call.events))
-    } finally {
-      written()
-    }
-    return unstored
+    if (!taken) return acceptWithoutRoom(given, sizeOf(wanted))
+    await write(given, wanted).finally(taken)
+    return []
+  }
+
+  /** A call that waits too long for room is refused, but stored all the same: its sender may never send it again. */
+  async function acceptWithoutRoom(given: Accepted, size: Size): Promise<readonly string[]> {
+    requireWaitingRoom(withoutRoom, size)
+    add(withoutRoom, size)
+    const room = withinAllowance(given).finally(() => subtract(withoutRoom, size))
+    const stored = room.then(async ({ call, unstored, written }) => {
+      try {
+        const isOnlyCounted = unstored.length > 0 && call.events.length === 0
+        if (!isOnlyCounted) await write(call, sizesOf(call.events))
+      } finally {
+        written()
+      }
+      return unstored
+    })
+    stored.catch(() => {})
+    await withDeadline(room, MAX_WAIT_MS, clock, () =>
+      turnedAway.refused('it has waited too long for room in the store'),
+    )
+    return stored
   }
 
   return {
@@ -184,15 +200,8 @@ export function createAcceptance(options: {
   }
 
   /** Which events of a call name something that was read before. */
-  async function lookUp({ events }: Accepted, size: Size): Promise<ReadonlySet<NewEvent>> {
-    if (!events.some(({ kind }) => kind === 'event')) return new Set()
-    requireWaitingRoom(lookedUp, size)
-    add(lookedUp, size)
-    try {
-      return new Set(await lookUps.add(events))
-    } finally {
-      subtract(lookedUp, size)
-    }
+  async function lookUp({ events }: Accepted): Promise<ReadonlySet<NewEvent>> {
+    return new Set(events.some(({ kind }) => kind === 'event') ? await lookUps.add(events) : [])
   }
 
   /**
@@ -202,9 +211,8 @@ export function createAcceptance(options: {
    */
   async function withinAllowance(
     call: Accepted,
-    size: Size,
   ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
-    const read = await lookUp(call, size)
+    const read = await lookUp(call)
     const wanted = sizesOf(call.events, (event) => read.has(event))
     const taken = await allowance.takeAfterAll(wanted)
     if (taken) return { call, unstored: [], written: taken }
@@ -252,7 +260,7 @@ interface Waiting extends Accepted {
   size: Size
   /** Whether it names nothing that was read before; undefined: not looked up. */
   isUnread: boolean | undefined
-  /** When it came. */
+  /** When it began to wait for a batch. */
   since: number
 }
 

@@ -164,10 +164,10 @@ export function createAllowance(options: {
     await measuring
   }
 
+  /** Before something is refused or deleted for events: some that were counted may belong to the other allowance. */
   async function measureAgain() {
     // One under way may count twice what comes meanwhile.
     await measuring
-    // Nothing is refused or deleted for events that may belong to the other allowance.
     await measure(unclear > 0 ? { isDue: true } : {})
   }
 
@@ -284,10 +284,12 @@ export function createAllowance(options: {
     async takeAfterAll(wanted: Wanted): Promise<(() => void) | undefined> {
       // What is known waits for no measurement, if nearly all of it was counted exactly.
       const isClear = wanted.event.rows === 0 && unclear <= allowance.known.rows * UNCLEAR_PART_OF_KNOWN
-      if (hasRoom(wanted) || isClear) measure().catch(() => {})
+      if (missing(wanted).length === 0 || isClear) measure().catch(() => {})
       else await measureAgain()
       for (let isMeasured = false; ; ) {
         if (hasRoom(wanted)) return use(wanted)
+        // Unrecognised deliveries get no room, and are only counted, so nothing waits for them.
+        if (missing(wanted).length === 0) return undefined
         const hasFreed = await Promise.all(missing(wanted).map((free) => free()))
         if (hasFreed.includes(true)) continue
         if (isMeasured) return undefined

@@ -1,4 +1,4 @@
-import { type Clock, HOUR } from '../base/clock.js'
+import { type Clock, HOUR, MINUTE } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import type { NewEvent, TurnedAway } from './port/store.js'
 
@@ -7,38 +7,50 @@ export const MAX_WAIT_MS = 2_500
 /** The most names of unrecognised deliveries that are counted apart. */
 const MAX_NAMES = 20
 const MAX_NAME_LENGTH = 80
+/** Counts end after an hour, so many at once. */
+const PART_MS = 10 * MINUTE
 
-/** Counts what there was no room for within the last hour; unrecognised deliveries by name. */
+/** What was counted from a time on. */
+interface Counts {
+  since: number
+  refused: number
+  deleted: number
+  names: Map<string, number>
+}
+
+/** Counts what there was no room for within about the last hour; unrecognised deliveries by name. */
 export function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
-  let at = Number.NEGATIVE_INFINITY
-  let refused = 0
-  let deleted = 0
-  const names = new Map<string, number>()
+  /** Of ten minutes each, the newest last. */
+  let parts: Counts[] = []
 
-  function note() {
-    if (clock.monotonic() - at > HOUR) {
-      refused = 0
-      deleted = 0
-      names.clear()
-    }
-    at = clock.monotonic()
+  function lately(): Counts[] {
+    const now = clock.monotonic()
+    parts = parts.filter(({ since }) => now - since < HOUR)
+    return parts
+  }
+
+  function present(): Counts {
+    const now = clock.monotonic()
+    const newest = lately().at(-1)
+    if (newest && now - newest.since < PART_MS) return newest
+    const part = { since: now, refused: 0, deleted: 0, names: new Map<string, number>() }
+    parts.push(part)
+    return part
   }
 
   return {
     /** The error of a delivery that is refused. Anybody with the delivery secret can cause it, so the store is not broken. */
     refused(why: string) {
-      note()
-      refused++
+      present().refused++
       return new MarketplaceError('delivery_turned_away', `Cannot store the delivery: ${why}`)
     },
     /** Finished entries were deleted to make room. */
     deleted(count: number) {
-      note()
-      deleted += count
+      present().deleted += count
     },
     /** Unrecognised deliveries were only counted. */
     counted(events: readonly NewEvent[]) {
-      note()
+      const { names } = present()
       for (const { payload } of events) {
         const found = nameIn(payload)
         const name = names.has(found) || names.size < MAX_NAMES ? found : 'others'
@@ -46,8 +58,15 @@ export function createTurnedAway(clock: Pick<Clock, 'monotonic'>) {
       }
     },
     /** Null: nothing within the last hour. */
-    lately: (): TurnedAway | null =>
-      clock.monotonic() - at > HOUR ? null : { refused, deleted, counted: [...names] },
+    lately(): TurnedAway | null {
+      const counts = lately()
+      if (counts.length === 0) return null
+      const names = new Map<string, number>()
+      for (const part of counts)
+        for (const [name, count] of part.names) names.set(name, (names.get(name) ?? 0) + count)
+      const sumOf = (of: 'refused' | 'deleted') => counts.reduce((sum, part) => sum + part[of], 0)
+      return { refused: sumOf('refused'), deleted: sumOf('deleted'), counted: [...names] }
+    },
   }
 }
 

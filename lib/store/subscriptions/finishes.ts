@@ -99,6 +99,8 @@ export function createReadFinishes(options: {
       const { subscriptionUid } = claim.subscription
       changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
     }
+    await insertChanges(trx, changes)
+    // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
       trx,
       written.flatMap(({ claim: { subscription }, finish: { found } }) =>
@@ -107,7 +109,6 @@ export function createReadFinishes(options: {
           : [],
       ),
     )
-    await insertChanges(trx, changes)
     const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
     if (hints.length > 0) await engine.announceIn?.(trx, hints)
     return finished
