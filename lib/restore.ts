@@ -27,7 +27,7 @@ export interface RestoreSummary {
  *
  * Rejects `argument_invalid` for a path without a file or a store that is not a SQLite file, `store_in_use`,
  * `restore_failed` for a damaged file or one of another program, `store_of_another_app`, and throws `ConfigError`. Then
- * the database is as it was.
+ * the database is as it was, unless the message says where it is.
  *
  * @example
  * const { formerPath } = await restoreBackup(options, '/backups/2026-03-01.db')

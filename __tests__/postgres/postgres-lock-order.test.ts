@@ -77,6 +77,23 @@ describe('G240 two transactions that lock the same rows', () => {
     ])
   })
 
+  it('finish lanes and finish a first read that writes a change', async () => {
+    const { address, stores } = await open()
+    const [store, other] = stores
+    await handling(store, EVERY_TOPIC)
+    await store.accept(['a', 'of a known one'].map((uid) => eventOf(uid, { businessUid: 'b' })))
+    const claims = await claimsOf(store, 2)
+    expect(claims.map(({ id }) => id)).toEqual(['a', 'of a known one'])
+    const [first, earlier] = claims
+    await store.finishRead(earlier, firstOf(earlier))
+    const entries = await leasedEntries(store)
+    expect(entries.map(({ key }) => key)).toEqual(expect.arrayContaining(['changes:b', 'subscription:a']))
+    await expectNoDeadlock(address, `select from lanes where key = 'changes:b'`, [
+      () => store.finishLanes(entries.map((each) => ending(each, DONE))),
+      () => other.finishRead(first, firstOf(first)),
+    ])
+  })
+
   it('accept deliveries and finish reads of which one is too late', async () => {
     const { address, stores } = await open()
     const [store, other] = stores

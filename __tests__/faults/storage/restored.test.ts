@@ -1,14 +1,32 @@
-import { copyFileSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
+import { systemClock } from '../../../lib/base/clock.js'
+import { restoreBackup } from '../../../lib/restore.js'
 import { temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { notice } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { jsonLines, runCli, settingsFor } from '../../support/processes/cli.js'
 import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
-import { createScene, deliver, openMarketplace, startPlatform } from '../../support/scene.js'
+import {
+  CLIENT,
+  createScene,
+  DELIVERY_SECRET,
+  deliver,
+  openMarketplace,
+  startPlatform,
+} from '../../support/scene.js'
 import { until } from '../../support/until.js'
 
 describe('C65 the restoration of a backup, by the words of the page', () => {
@@ -63,6 +81,31 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     writeFileSync(`${file}-wal`, 'the rest')
     const { formerPath } = await restore(env, backup)
     expect(readFileSync(formerPath, 'utf8')).toBe('the rest')
+  }, 60_000)
+
+  it('leaves an emptied database and its WAL at their path if one of them cannot be moved', async () => {
+    const { platform, file, backup } = await backedUp()
+    for (const end of ['', '-wal', '-shm']) rmSync(file + end, { force: true })
+    writeFileSync(file, '')
+    writeFileSync(`${file}-wal`, 'the rest')
+    const now = Date.UTC(2030, 0, 1)
+    const formerPath = `${file}.before-restore-2030-01-01T00-00-00.000Z`
+    mkdirSync(join(`${formerPath}-wal`, 'in the way'), { recursive: true })
+    const { baseUrl, authUrl } = platform
+    const restored = restoreBackup(
+      {
+        app: CLIENT,
+        platform: { baseUrl, authUrl },
+        deliverySecrets: DELIVERY_SECRET,
+        store: `sqlite:${file}`,
+        clock: { ...systemClock, now: () => now },
+      },
+      backup,
+    )
+    await expect(restored).rejects.toThrow(/Cannot restore .*The database was not changed/)
+    expect(statSync(file).size).toBe(0)
+    expect(readFileSync(`${file}-wal`, 'utf8')).toBe('the rest')
+    expect(existsSync(formerPath)).toBe(false)
   }, 60_000)
 
   it('is refused while a process uses the database, which is not touched', async () => {

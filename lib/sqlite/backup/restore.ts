@@ -62,7 +62,7 @@ export async function restoreFile<Prepared>(options: {
       throw failed(backup, 'its copy could not be closed. The database was not changed')
     const file = await open(copy, 'r+')
     await file.sync().finally(() => file.close())
-    const formerPath = await replace(library, path, copy, new Date(clock.now()))
+    const formerPath = await replace(library, { path, copy, backup }, new Date(clock.now()))
     return { path, formerPath, prepared }
   } catch (error) {
     if (error instanceof MarketplaceError) throw error
@@ -137,26 +137,41 @@ function isDamaged(error: unknown): boolean {
 }
 
 /**
- * Puts the copy in the place of the database, which gets another name. A power cut leaves one of the two at the path: the
- * database has both names until a rename replaces it. A `-wal` file beside them would count for both, so it is moved into
- * the database before.
+ * Puts the copy in the place of the database, which gets another name. A power cut leaves one of the two at the path,
+ * because the database has both names until a rename replaces it; where it can have no second name, or its `-wal` file
+ * could not be moved into it, there may be none. A `-wal` file beside them would count for both.
  */
 async function replace(
   library: SqliteLibrary,
-  path: string,
-  copy: string,
+  { path, copy, backup }: { path: string; copy: string; backup: string },
   now: Date,
 ): Promise<string | null> {
   const formerPath = `${path}.before-restore-${now.toISOString().replaceAll(':', '-')}`
+  const failedAfter = (what: string) => (error: unknown) => {
+    throw failed(backup, `${messageOf(error)}. ${what}. The former one is ${formerPath}`, error)
+  }
   if (sizeOf(path) > 0) moveWalIntoDatabase(library, path)
   const present = ENDS.filter((end) => statSync(path + end, { throwIfNoEntry: false }))
   const isWhole = present.length === 1 && present[0] === ''
   const isLinked = isWhole && (await hasLinked(path, formerPath))
-  // The database goes first: without it, nobody takes its `-wal` file for that of another.
-  if (!isLinked) for (const end of present) await rename(path + end, formerPath + end)
-  await syncFolder(dirname(path))
-  await rename(copy, path)
-  await syncFolder(dirname(path))
+  const moved: string[] = []
+  try {
+    // The database goes first: without it, nobody takes its `-wal` file for that of another.
+    for (const end of isLinked ? [] : present) {
+      await rename(path + end, formerPath + end)
+      moved.unshift(end)
+    }
+    await syncFolder(dirname(path))
+    await rename(copy, path)
+  } catch (error) {
+    for (const end of moved)
+      await rename(formerPath + end, path + end).catch(failedAfter('The database is no longer at its path'))
+    if (isLinked) await rm(formerPath, { force: true }).catch(() => {})
+    throw error
+  }
+  await syncFolder(dirname(path)).catch(
+    failedAfter('The database was replaced, but a power cut may undo that'),
+  )
   return present[0] === undefined ? null : formerPath + present[0]
 }
 
