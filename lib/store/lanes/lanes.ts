@@ -101,6 +101,7 @@ export function createLanes(engine: Engine) {
     /**
      * Follows the first read of subscriptions: no sender can have made them and their businesses up. A lane that another
      * transaction has locked is left out, because this one has locked others out of order; its next event promotes it.
+     * Nothing may wait for a lane after it in its transaction.
      */
     async promote(trx: Connection, read: readonly { subscriptionUid: string; businessUid: string }[]) {
       if (read.length === 0) return
