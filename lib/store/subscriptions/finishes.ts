@@ -93,12 +93,11 @@ export function createReadFinishes(options: {
     const finished = await finishAll(trx, batch, erased)
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await recordRead(trx)
-    const changes: WrittenChange[] = []
-    for (const { claim, finish } of written) {
-      if (quiet.has(claim.id)) continue
+    const changes = written.flatMap(({ claim, finish }): WrittenChange[] => {
+      if (quiet.has(claim.id)) return []
       const { subscriptionUid } = claim.subscription
-      changes.push(...(finish.changes ?? []).map((change) => ({ ...change, subscriptionUid })))
-    }
+      return (finish.changes ?? []).map((change) => ({ ...change, subscriptionUid }))
+    })
     await insertChanges(trx, changes)
     // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
