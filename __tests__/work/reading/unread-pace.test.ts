@@ -16,13 +16,13 @@ describe('the pace of what was never read', () => {
   })
 
   it('is half of the rate before the limit, evenly, with a tenth of a second in advance', () => {
-    const { reads, pass, pace, room, taken } = scene()
-    // Those of before the last second do not count.
+    const { reads, pass, pace, limited, room, taken } = scene()
+    // The rate is that of the last second.
     reads(50, 50)
     pass(1)
     reads(30, 10)
     pass(SECOND - 1)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS)
     expect(room()).toBe(3)
     pace.leased(3)
@@ -36,42 +36,55 @@ describe('the pace of what was never read', () => {
   })
 
   it('is halved by each further limit, but not by several answers of one, and never below one a second', () => {
-    const { reads, pass, pace, taken } = scene()
-    const paces = [20, 10, 5, 2.5, 1.25, 1, 1].map((expected) => {
-      reads(0, 40)
-      for (let call = 0; call < 4; call++) pace.limited(PAUSE_MS)
+    const { reads, pass, limited, taken } = scene()
+    const paces = [20, 5, 2.5, 1.25, 1, 1].map((expected) => {
+      reads(0, expected === 20 ? 40 : 4)
+      for (let answer = 0; answer < 4; answer++) limited()
       pass(PAUSE_MS)
       taken(SECOND)
-      return [expected, taken(20 * SECOND) / 20]
+      return [expected, taken(MINUTE) / 60]
     })
-    for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 0.5)
+    for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 1)
   })
 
-  it('follows the rate that the platform allowed last, when that is lower', () => {
-    const { reads, pass, pace, taken } = scene()
+  it('is judged by the reads until the limited one began, however long the answer took', () => {
+    const { reads, pass, limited, taken } = scene()
     reads(0, 40)
-    pace.limited(PAUSE_MS)
-    pass(PAUSE_MS)
-    reads(0, 8)
-    pace.limited(PAUSE_MS)
+    pass(4 * SECOND)
+    reads(0, 100)
+    limited(4 * SECOND)
     pass(PAUSE_MS)
     taken(SECOND)
-    expect(taken(10 * SECOND)).toBe(40)
+    expect(taken(10 * SECOND)).toBe(200)
   })
 
-  it('is not slow after a limit that came at a low rate', () => {
-    const { reads, pass, pace, taken } = scene()
-    reads(0, 2)
-    pace.limited(PAUSE_MS)
+  it('is not halved by an answer that comes after the pause, to a read that began before it', () => {
+    const { reads, pass, limited, taken } = scene()
+    reads(0, 40)
+    limited()
     pass(PAUSE_MS)
+    reads(0, 10)
+    limited(PAUSE_MS)
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(200)
+  })
+
+  it('is 5 a second after a limit that came at a low rate, and stays so while the first read after each pause is limited', () => {
+    const { reads, pass, limited, taken } = scene()
+    reads(0, 2)
+    for (let limit = 0; limit < 20; limit++) {
+      limited()
+      pass(PAUSE_MS)
+      reads(0, 1)
+    }
     taken(SECOND)
     expect(taken(10 * SECOND)).toBe(50)
   })
 
   it('ends an hour after the pause, and begins anew with the next limit', () => {
-    const { reads, pass, pace, room, taken } = scene()
+    const { reads, pass, pace, limited, room, taken } = scene()
     reads(0, 8)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS + HOUR - 1)
     expect(room()).toBeLessThan(10)
     pace.leased(room())
@@ -80,7 +93,7 @@ describe('the pace of what was never read', () => {
     expect(room()).toBe(Number.POSITIVE_INFINITY)
     pace.leased(1_000)
     reads(0, 80)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS)
     taken(SECOND)
     expect(taken(SECOND)).toBe(40)
@@ -92,9 +105,9 @@ describe('the pace of what was never read', () => {
     ['a single read', 0, 1, false],
     ['two reads', 0, 2, true],
   ])('begins with a limit only if they may be its cause: %s', (_what, known, unread, begins) => {
-    const { reads, pace, room } = scene()
+    const { reads, limited, room } = scene()
     reads(known, unread)
-    pace.limited(PAUSE_MS)
+    limited()
     expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
   })
 })
@@ -125,6 +138,25 @@ describe('the claims of reads after a limit', () => {
     await clock.advance(20)
     expect(begun).toContain('known')
   })
+
+  it('follow a limit that the platform answers late: 20 reads in five seconds, each answered after 1.5 s', async () => {
+    const { refresher, clock, answer, begun } = createReads(20, { isFlooded: true })
+    const begunAt: number[] = []
+    const limits: number[] = []
+    refresher.start()
+    for (const end = clock.passed() + MINUTE; clock.passed() < end; await clock.advance(10)) {
+      const now = clock.passed()
+      while (begunAt.length < begun.length) begunAt.push(now)
+      for (const [i, at] of begunAt.entries()) {
+        if (at !== now - 1.5 * SECOND) continue
+        const isLimited = begunAt.filter((each, j) => j < i && each > at - 5 * SECOND).length >= 20
+        answer(begun[i] as string, isLimited ? { kind: 'throttled', retryAfterMs: PAUSE_MS } : undefined)
+        if (isLimited && now - (limits.at(-1) ?? -PAUSE_MS) >= PAUSE_MS) limits.push(now)
+      }
+    }
+    // The second one halves the pace to 2.5 a second.
+    expect(limits).toHaveLength(2)
+  })
 })
 
 /** A pace and its time. */
@@ -137,6 +169,8 @@ function scene() {
   return {
     pace,
     pass,
+    /** The platform limits a read that began so long ago. */
+    limited: (agoMs = 0) => pace.limited(PAUSE_MS, passed - agoMs),
     room: pace.room,
     reads(known: number, unread: number) {
       for (let i = 0; i < known + unread; i++) pace.began(i >= known)

@@ -6,18 +6,21 @@ const LEAST = 1
 const FEW = 10
 /** What was never read has caused a limit if it was at least this part of the reads before it. */
 const PART = 1 / 4
+/** The reads that are remembered to judge a limit: those of a second, or of less if they are more. */
+const REMEMBERED = 1_000
 /** Reads of this time that did not begin may begin at once: a look for work comes a little too late. */
 const SAVED_MS = 100
 
 /**
  * How fast subscriptions are read that were never read before. Without a limit of the platform there is no pace. A limit
- * (429) pauses all reads; after the pause those that were never read get half of the rate at which reads began before it.
- * Otherwise made-up ones would reach the limit again and again, and customers would wait for each pause. Each further
- * limit halves the pace, and an hour after the pause it ends.
+ * (429) pauses all reads; after the pause those that were never read get half of the rate at which reads began before the
+ * limited one. Otherwise made-up ones would reach the limit again and again, and customers would wait for each pause. Each
+ * further limit halves the pace, and an hour after the pause it ends.
  */
 export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
-  /** The reads of the last second, since the last limit. */
-  let begun: { at: number; isUnread: boolean }[] = []
+  /** The last reads. */
+  const begun: { at: number; isUnread: boolean }[] = []
+  let limitedAt = Number.NEGATIVE_INFINITY
   let perSecond = Number.POSITIVE_INFINITY
   let endsAt = Number.NEGATIVE_INFINITY
   /** When the next read may begin. */
@@ -26,27 +29,24 @@ export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
   const currentPace = () => (clock.monotonic() < endsAt ? perSecond : Number.POSITIVE_INFINITY)
   const savedSince = () => Math.max(nextAt, clock.monotonic() - SAVED_MS)
 
-  function lastSecond() {
-    const from = clock.monotonic() - SECOND
-    while (begun[0] && begun[0].at <= from) begun.shift()
-    return begun
-  }
-
   return {
     /** A read begins. */
     began(isUnread: boolean) {
-      lastSecond().push({ at: clock.monotonic(), isUnread })
+      begun.push({ at: clock.monotonic(), isUnread })
+      if (begun.length > REMEMBERED) begun.shift()
     },
 
-    /** The platform limits our rate. Of the reads under way several may get this answer; only the first one counts. */
-    limited(pauseMs: number) {
-      const reads = lastSecond()
-      begun = []
+    /**
+     * The platform limits our rate: the answer to a read that began at this time. Of the reads under way several may get
+     * it, some after the pause; only the first one counts.
+     */
+    limited(pauseMs: number, beganAt: number) {
+      if (beganAt <= limitedAt) return
+      const reads = begun.filter(({ at }) => at > Math.max(limitedAt, beganAt - SECOND) && at <= beganAt)
+      limitedAt = clock.monotonic()
       const ofUnread = reads.filter(({ isUnread }) => isUnread).length
       if (ofUnread <= LEAST || ofUnread < reads.length * PART) return
-      const pace = currentPace()
-      const allowed = Number.isFinite(pace) ? Math.min(pace, reads.length) : Math.max(FEW, reads.length)
-      perSecond = Math.max(LEAST, allowed / 2)
+      perSecond = Math.max(LEAST, Math.min(currentPace(), Math.max(FEW, reads.length)) / 2)
       endsAt = clock.monotonic() + pauseMs + HOUR
     },
 
