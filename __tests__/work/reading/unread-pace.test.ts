@@ -35,9 +35,9 @@ describe('the pace of what was never read', () => {
     expect(taken(10 * SECOND)).toBe(200)
   })
 
-  it('is halved by each further limit, but not by several answers of one, and never below one a second', () => {
+  it('is halved by each further limit, but not by several answers of one, and never below one a minute', () => {
     const { reads, pass, limited, taken } = scene()
-    const paces = [20, 5, 2.5, 1.25, 1, 1].map((expected) => {
+    const paces = [20, 5, 2.5, 1.25, 0.625].map((expected) => {
       reads(0, expected === 20 ? 40 : 4)
       for (let answer = 0; answer < 4; answer++) limited()
       pass(PAUSE_MS)
@@ -45,6 +45,13 @@ describe('the pace of what was never read', () => {
       return [expected, taken(MINUTE) / 60]
     })
     for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 1)
+    for (let limit = 0; limit < 20; limit++) {
+      reads(0, 2)
+      limited()
+      pass(PAUSE_MS)
+    }
+    taken(MINUTE)
+    expect(taken(4 * MINUTE)).toBe(4)
   })
 
   it('is judged by the reads until the limited one began, however long the answer took', () => {
@@ -110,6 +117,30 @@ describe('the pace of what was never read', () => {
     limited()
     expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
   })
+
+  it('begins with a limit of reads that come less than once a second', () => {
+    const { reads, pass, limited, room } = scene()
+    reads(0, 1)
+    pass(MINUTE - 1)
+    reads(0, 1)
+    limited()
+    expect(room()).toBeLessThan(Number.POSITIVE_INFINITY)
+  })
+
+  describe.each([20, 30, 59, 70])(
+    'beside endless made-up subscriptions, if the platform allows %i reads a minute',
+    (perMinute) => {
+      it.each([
+        ['in each minute, and pauses until the next one', windowOf(perMinute)],
+        ['at an even rate, after as many at once, and pauses for five seconds', bucketOf(perMinute)],
+      ])('%s: causes a few pauses an hour', (_how, platform) => {
+        const { pauses, reads } = anHour(platform)
+        expect(pauses).toBeLessThanOrEqual(6)
+        // It is not slower than the platform allows by more than half, but for the pauses.
+        expect(reads).toBeGreaterThan(0.45 * 60 * perMinute)
+      })
+    },
+  )
 })
 
 describe('the claims of reads after a limit', () => {
@@ -188,4 +219,53 @@ function scene() {
       return count
     },
   }
+}
+
+/** Returns for how long the platform pauses after a read at this time; undefined: it answers the read. */
+type Platform = () => (at: number) => number | undefined
+
+function windowOf(perMinute: number): Platform {
+  return () => {
+    let [minute, count] = [0, 0]
+    return (at) => {
+      if (Math.floor(at / MINUTE) !== minute) [minute, count] = [Math.floor(at / MINUTE), 0]
+      return ++count > perMinute ? (minute + 1) * MINUTE - at : undefined
+    }
+  }
+}
+
+function bucketOf(perMinute: number): Platform {
+  return () => {
+    let [left, since] = [perMinute, 0]
+    return (at) => {
+      left = Math.min(perMinute, left + ((at - since) / MINUTE) * perMinute)
+      since = at
+      if (left < 1) return PAUSE_MS
+      left--
+      return undefined
+    }
+  }
+}
+
+/** An hour in which what was never read is always due, ten a second without a pace, and a customer's read once in 20 s. */
+function anHour(platform: Platform) {
+  const { pace, pass } = scene()
+  const pauseAfter = platform()
+  let [pauses, reads, pausedUntil] = [0, 0, 0]
+  for (let at = 0; at < HOUR; at += 100, pass(100)) {
+    const isCustomers = at % (20 * SECOND) === 0
+    for (const isUnread of isCustomers ? [false, true] : [true]) {
+      if (at < pausedUntil || (isUnread && pace.room() < 1)) continue
+      if (isUnread) pace.leased(1)
+      pace.began(isUnread)
+      const pauseMs = pauseAfter(at)
+      if (pauseMs === undefined) reads++
+      else {
+        pauses++
+        pausedUntil = at + pauseMs
+        pace.limited(pauseMs, at)
+      }
+    }
+  }
+  return { pauses, reads }
 }
