@@ -71,9 +71,15 @@ describe('the pace of what was never read', () => {
     limited()
     pass(PAUSE_MS)
     reads(0, 10)
-    limited(PAUSE_MS)
+    pass(10)
+    limited(PAUSE_MS + 10)
     taken(SECOND)
     expect(taken(10 * SECOND)).toBe(200)
+    // The others had begun when it came, and still count.
+    limited(11 * SECOND + 10)
+    pass(PAUSE_MS)
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(50)
   })
 
   it('is 5 a second after a limit that came at a low rate, and stays so while the first read after each pause is limited', () => {
@@ -117,6 +123,20 @@ describe('the pace of what was never read', () => {
     limited()
     expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
   })
+
+  it.each([
+    [750, true],
+    [1_000, false],
+  ])(
+    'is judged by the last thousand reads: of those that were read before, %i came last',
+    (known, begins) => {
+      const { reads, limited, room } = scene()
+      reads(0, known === 750 ? 250 : 1_000)
+      reads(known, 0)
+      limited()
+      expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
+    },
+  )
 
   it('begins with a limit of reads that come less than once a second', () => {
     const { reads, pass, limited, room } = scene()

@@ -46,8 +46,9 @@ export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
      * it, some after the pause; only the first one counts.
      */
     limited(pauseMs: number, beganAt: number) {
-      if (beganAt <= limitedAt) return
       const reads = begun.filter(({ at }) => at > Math.max(limitedAt, beganAt - MINUTE) && at <= beganAt)
+      // The read began before the last limit.
+      if (reads.length === 0) return
       limitedAt = clock.monotonic()
       const ofUnread = reads.filter(({ isUnread }) => isUnread).length
       if (ofUnread < 2 || ofUnread < reads.length * PART) return
