@@ -16,13 +16,13 @@ describe('the pace of what was never read', () => {
   })
 
   it('is half of the rate before the limit, evenly, with a tenth of a second in advance', () => {
-    const { reads, pass, pace, room, taken } = scene()
-    // Those of before the last second do not count.
+    const { reads, pass, pace, limited, room, taken } = scene()
+    // The rate is that of the last second.
     reads(50, 50)
     pass(1)
     reads(30, 10)
     pass(SECOND - 1)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS)
     expect(room()).toBe(3)
     pace.leased(3)
@@ -35,43 +35,69 @@ describe('the pace of what was never read', () => {
     expect(taken(10 * SECOND)).toBe(200)
   })
 
-  it('is halved by each further limit, but not by several answers of one, and never below one a second', () => {
-    const { reads, pass, pace, taken } = scene()
-    const paces = [20, 10, 5, 2.5, 1.25, 1, 1].map((expected) => {
-      reads(0, 40)
-      for (let call = 0; call < 4; call++) pace.limited(PAUSE_MS)
+  it('is halved by each further limit, but not by several answers of one, and never below one a minute', () => {
+    const { reads, pass, limited, taken } = scene()
+    const paces = [20, 5, 2.5, 1.25, 0.625].map((expected) => {
+      reads(0, expected === 20 ? 40 : 4)
+      for (let answer = 0; answer < 4; answer++) limited()
       pass(PAUSE_MS)
       taken(SECOND)
-      return [expected, taken(20 * SECOND) / 20]
+      return [expected, taken(MINUTE) / 60]
     })
-    for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 0.5)
+    for (const [expected, pace] of paces as [number, number][]) expect(pace).toBeCloseTo(expected, 1)
+    for (let limit = 0; limit < 20; limit++) {
+      reads(0, 2)
+      limited()
+      pass(PAUSE_MS)
+    }
+    taken(MINUTE)
+    expect(taken(4 * MINUTE)).toBe(4)
   })
 
-  it('follows the rate that the platform allowed last, when that is lower', () => {
-    const { reads, pass, pace, taken } = scene()
+  it('is judged by the reads until the limited one began, however long the answer took', () => {
+    const { reads, pass, limited, taken } = scene()
     reads(0, 40)
-    pace.limited(PAUSE_MS)
-    pass(PAUSE_MS)
-    reads(0, 8)
-    pace.limited(PAUSE_MS)
+    pass(4 * SECOND)
+    reads(0, 100)
+    limited(4 * SECOND)
     pass(PAUSE_MS)
     taken(SECOND)
-    expect(taken(10 * SECOND)).toBe(40)
+    expect(taken(10 * SECOND)).toBe(200)
   })
 
-  it('is not slow after a limit that came at a low rate', () => {
-    const { reads, pass, pace, taken } = scene()
-    reads(0, 2)
-    pace.limited(PAUSE_MS)
+  it('is not halved by an answer that comes after the pause, to a read that began before it', () => {
+    const { reads, pass, limited, taken } = scene()
+    reads(0, 40)
+    limited()
+    pass(PAUSE_MS)
+    reads(0, 10)
+    pass(10)
+    limited(PAUSE_MS + 10)
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(200)
+    // The others had begun when it came, and still count.
+    limited(11 * SECOND + 10)
     pass(PAUSE_MS)
     taken(SECOND)
     expect(taken(10 * SECOND)).toBe(50)
   })
 
+  it('is 5 a second after a limit that came at a low rate, and stays so while the first read after each pause is limited', () => {
+    const { reads, pass, limited, taken } = scene()
+    reads(0, 2)
+    for (let limit = 0; limit < 20; limit++) {
+      limited()
+      pass(PAUSE_MS)
+      reads(0, 1)
+    }
+    taken(SECOND)
+    expect(taken(10 * SECOND)).toBe(50)
+  })
+
   it('ends an hour after the pause, and begins anew with the next limit', () => {
-    const { reads, pass, pace, room, taken } = scene()
+    const { reads, pass, pace, limited, room, taken } = scene()
     reads(0, 8)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS + HOUR - 1)
     expect(room()).toBeLessThan(10)
     pace.leased(room())
@@ -80,7 +106,7 @@ describe('the pace of what was never read', () => {
     expect(room()).toBe(Number.POSITIVE_INFINITY)
     pace.leased(1_000)
     reads(0, 80)
-    pace.limited(PAUSE_MS)
+    limited()
     pass(PAUSE_MS)
     taken(SECOND)
     expect(taken(SECOND)).toBe(40)
@@ -92,11 +118,49 @@ describe('the pace of what was never read', () => {
     ['a single read', 0, 1, false],
     ['two reads', 0, 2, true],
   ])('begins with a limit only if they may be its cause: %s', (_what, known, unread, begins) => {
-    const { reads, pace, room } = scene()
+    const { reads, limited, room } = scene()
     reads(known, unread)
-    pace.limited(PAUSE_MS)
+    limited()
     expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
   })
+
+  it.each([
+    [750, true],
+    [1_000, false],
+  ])(
+    'is judged by the last thousand reads: of those that were read before, %i came last',
+    (known, begins) => {
+      const { reads, limited, room } = scene()
+      reads(0, known === 750 ? 250 : 1_000)
+      reads(known, 0)
+      limited()
+      expect(room() < Number.POSITIVE_INFINITY).toBe(begins)
+    },
+  )
+
+  it('begins with a limit of reads that come less than once a second', () => {
+    const { reads, pass, limited, room } = scene()
+    reads(0, 1)
+    pass(MINUTE - 1)
+    reads(0, 1)
+    limited()
+    expect(room()).toBeLessThan(Number.POSITIVE_INFINITY)
+  })
+
+  describe.each([20, 30, 59, 70])(
+    'beside endless made-up subscriptions, if the platform allows %i reads a minute',
+    (perMinute) => {
+      it.each([
+        ['in each minute, and pauses until the next one', windowOf(perMinute)],
+        ['at an even rate, after as many at once, and pauses for five seconds', bucketOf(perMinute)],
+      ])('%s: causes a few pauses an hour', (_how, platform) => {
+        const { pauses, reads } = anHour(platform)
+        expect(pauses).toBeLessThanOrEqual(6)
+        // It is not slower than the platform allows by more than half, but for the pauses.
+        expect(reads).toBeGreaterThan(0.45 * 60 * perMinute)
+      })
+    },
+  )
 })
 
 describe('the claims of reads after a limit', () => {
@@ -104,16 +168,18 @@ describe('the claims of reads after a limit', () => {
     const { refresher, clock, answer, begun, due } = createReads(4, { isFlooded: true })
     refresher.start()
     await clock.rest()
+    let answered = 0
     /** How many reads begin in this time, each of which takes up to 10 ms. */
     async function begunIn(ms: number) {
       const before = begun.length
       for (let passed = 0; passed < ms; passed += 10) {
-        for (const each of begun) answer(each)
+        for (; answered < begun.length; answered++) answer(begun[answered] as string)
         await clock.advance(10)
       }
       return begun.length - before
     }
     const allowed = await begunIn(100)
+    while (answered === begun.length) await clock.advance(1)
     answer(begun.at(-1) as string, { kind: 'throttled', retryAfterMs: PAUSE_MS })
     expect(await begunIn(PAUSE_MS)).toBe(0)
     await begunIn(2 * SECOND)
@@ -124,6 +190,25 @@ describe('the claims of reads after a limit', () => {
     refresher.requested()
     await clock.advance(20)
     expect(begun).toContain('known')
+  })
+
+  it('follow a limit that the platform answers late: 20 reads in five seconds, each answered after 1.5 s', async () => {
+    const { refresher, clock, answer, begun } = createReads(20, { isFlooded: true })
+    const begunAt: number[] = []
+    const limits: number[] = []
+    refresher.start()
+    for (const end = clock.passed() + MINUTE; clock.passed() < end; await clock.advance(10)) {
+      const now = clock.passed()
+      while (begunAt.length < begun.length) begunAt.push(now)
+      for (const [i, at] of begunAt.entries()) {
+        if (at !== now - 1.5 * SECOND) continue
+        const isLimited = begunAt.filter((each, j) => j < i && each > at - 5 * SECOND).length >= 20
+        answer(begun[i] as string, isLimited ? { kind: 'throttled', retryAfterMs: PAUSE_MS } : undefined)
+        if (isLimited && now - (limits.at(-1) ?? -PAUSE_MS) >= PAUSE_MS) limits.push(now)
+      }
+    }
+    // The second one halves the pace to 2.5 a second.
+    expect(limits).toHaveLength(2)
   })
 })
 
@@ -137,6 +222,8 @@ function scene() {
   return {
     pace,
     pass,
+    /** The platform limits a read that began so long ago. */
+    limited: (agoMs = 0) => pace.limited(PAUSE_MS, passed - agoMs),
     room: pace.room,
     reads(known: number, unread: number) {
       for (let i = 0; i < known + unread; i++) pace.began(i >= known)
@@ -152,4 +239,53 @@ function scene() {
       return count
     },
   }
+}
+
+/** Returns for how long the platform pauses after a read at this time; undefined: it answers the read. */
+type Platform = () => (at: number) => number | undefined
+
+function windowOf(perMinute: number): Platform {
+  return () => {
+    let [minute, count] = [0, 0]
+    return (at) => {
+      if (Math.floor(at / MINUTE) !== minute) [minute, count] = [Math.floor(at / MINUTE), 0]
+      return ++count > perMinute ? (minute + 1) * MINUTE - at : undefined
+    }
+  }
+}
+
+function bucketOf(perMinute: number): Platform {
+  return () => {
+    let [left, since] = [perMinute, 0]
+    return (at) => {
+      left = Math.min(perMinute, left + ((at - since) / MINUTE) * perMinute)
+      since = at
+      if (left < 1) return PAUSE_MS
+      left--
+      return undefined
+    }
+  }
+}
+
+/** An hour in which what was never read is always due, ten a second without a pace, and a customer's read once in 20 s. */
+function anHour(platform: Platform) {
+  const { pace, pass } = scene()
+  const pauseAfter = platform()
+  let [pauses, reads, pausedUntil] = [0, 0, 0]
+  for (let at = 0; at < HOUR; at += 100, pass(100)) {
+    const isCustomers = at % (20 * SECOND) === 0
+    for (const isUnread of isCustomers ? [false, true] : [true]) {
+      if (at < pausedUntil || (isUnread && pace.room() < 1)) continue
+      if (isUnread) pace.leased(1)
+      pace.began(isUnread)
+      const pauseMs = pauseAfter(at)
+      if (pauseMs === undefined) reads++
+      else {
+        pauses++
+        pausedUntil = at + pauseMs
+        pace.limited(pauseMs, at)
+      }
+    }
+  }
+  return { pauses, reads }
 }

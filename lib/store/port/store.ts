@@ -179,8 +179,8 @@ export interface Store extends StoreObservation, SuspectCalls {
   /**
    * Makes a regular read of every subscription due within this time, at random times, for a database that was restored. Few
    * subscriptions may be due sooner, at four a second.
-   * Reads that are due earlier, under way or suspect stay as they are. Subscriptions that were given up before their first read
-   * are left out. Returns how many are read within the time, with those that stay as they are.
+   * Reads that are due earlier, under way or suspect stay as they are. Subscriptions that were never read keep their class,
+   * and are left out once they were given up. Returns how many are read within the time, with those that stay as they are.
    */
   refreshAll(withinMs: number): Promise<number>
   /** The size of the store, for health and metrics. A read older than `maxStaleMs` confirms no answer. */

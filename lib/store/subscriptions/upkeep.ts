@@ -55,8 +55,9 @@ const IS_KNOWN = sql`(unread = 0 or (unread = 1 and refresh_at is not null))`
 
 /**
  * Makes every read due within a time, as a regular read, at random times so that the platform is not flooded. Few reads
- * are due sooner: `EACH_MS` for each. A read that is due earlier, under way or suspect stays as it is. Subscriptions that
- * were given up before they were ever read are left out: anybody can have named them.
+ * are due sooner: `EACH_MS` for each. A read that is due earlier, under way or suspect stays as it is. Anybody can have named
+ * the subscriptions that were never read: those that were given up are left out, and the others keep their class, so they
+ * stay behind those that were read.
  *
  * Returns how many are read within the time. Those that stay as they are count too, but not a suspect that was put off
  * for longer.
@@ -69,7 +70,7 @@ export function createRefreshAll(engine: Engine, { read, write }: Pick<Transacti
     ({ table }) => sql`
       update subscriptions set
         refresh_at = case when refresh_at < ${due} then refresh_at else ${due} end,
-        urgency = case when refresh_at < ${due} or generation > settled_generation then urgency
+        urgency = case when unread = 1 or refresh_at < ${due} or generation > settled_generation then urgency
           else ${sql.lit(URGENCY.reconcile)} end,
         cause = case when cause < ${IMPORT} then cause else ${IMPORT} end
       from ${table} as late

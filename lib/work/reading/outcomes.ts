@@ -26,7 +26,11 @@ type Outcomes = Map<string, Outcome | undefined>
  * platform's quick denials of them would hide that it does not answer for the others. A record that it shows proves that
  * it answers, so their failures before that do not count.
  */
-export function createReadOutcomes(options: { clock: Clock; onThrottled?(pauseMs: number): void }) {
+export function createReadOutcomes(options: {
+  clock: Clock
+  /** Called after each limit of our rate, with the time at which the read had begun that met it. */
+  onThrottled?(pauseMs: number, beganAt: number): void
+}) {
   const { clock, onThrottled = () => {} } = options
   const age = createAgingTime(clock)
   /** By business, in the order of their last reads; undefined if the platform answered. */
@@ -65,15 +69,18 @@ export function createReadOutcomes(options: { clock: Clock; onThrottled?(pauseMs
   return {
     isPaused,
 
-    /** `isUnread`: no read of the subscription has found a record, and this one has not either. */
-    note(businessUid: string, result: ReadResult, isUnread = false) {
+    /**
+     * `isUnread`: no read of the subscription has found a record, and this one has not either. `beganAt`: when the read
+     * began, by the monotonic clock.
+     */
+    note(businessUid: string, result: ReadResult, isUnread = false, beganAt = clock.monotonic()) {
       const latest = isUnread ? unread : known
       const before = latest.get(businessUid)
       latest.delete(businessUid)
       if (result.kind !== 'outage') lastAnswer = result.kind
       if (result.kind === 'throttled') {
         const pauseMs = result.retryAfterMs ?? SECOND
-        onThrottled(pauseMs)
+        onThrottled(pauseMs, beganAt)
         return pause(pauseMs, problemOf('reads_throttled', 'reads are paused: the platform limits our rate'))
       }
       if (result.kind === 'credentials_refused')

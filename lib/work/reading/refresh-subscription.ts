@@ -36,10 +36,11 @@ export function createRefreshSubscription(
   /** Reads with the business of the row. If that shows no record, reads with the candidate business too. */
   async function readFor(claim: ReadClaim, signal: AbortSignal) {
     const { subscriptionUid, businessUid } = claim.subscription
+    const beganAt = clock.monotonic()
     const result = await read({ subscriptionUid, businessUid, signal })
     if (signal.aborted) return { result }
     const note = (business: string, result: ReadResult) =>
-      outcomes.note(business, result, claim.subscription.record === null && result.kind !== 'found')
+      outcomes.note(business, result, claim.subscription.record === null && result.kind !== 'found', beganAt)
     note(businessUid, result)
     if (!isNotShown(result)) return { result }
     const candidate = businessIn(result, claim.subscription) ?? claim.candidateBusinessUid

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { URGENCY } from '../../../../lib/store/port/store.js'
-import { type Checks, eventOf, has, idsOf, isNumber, LONG, same } from '../lab.js'
+import { type Checks, eventOf, fails, has, idsOf, isNumber, LONG, same } from '../lab.js'
 
 /** A read of every subscription, for a database that was restored. */
 export const REFRESHING_ALL: Checks = {
@@ -36,6 +36,20 @@ export const REFRESHING_ALL: Checks = {
     assert.equal(await lab.refreshAll(1), 201)
     has((await lab.subscriptionsNamed(['made up']))[0], { refreshAt: null })
     isNumber((await lab.only('b1')).refreshAt, 'refreshAt')
+  },
+
+  async 'refreshAll: one that was never read keeps its class, and so the place behind those that were'(lab) {
+    await lab.accept([eventOf('made up', { businessUid: 'b2' })])
+    const claim = await lab.next()
+    const failure = 'platform_record_missing'
+    assert.equal(await lab.finishRead(claim, { ...fails(failure, LONG), settled: true }), true)
+    await lab.known('s1', 'purchased', 'b1')
+    assert.equal(await lab.refreshAll(1), 2)
+    const urgencies = (await lab.claimAll()).map(({ id, urgency }) => [id, urgency])
+    same(urgencies.sort(), [
+      ['made up', URGENCY.eventOfUnread],
+      ['s1', URGENCY.reconcile],
+    ])
   },
 
   async 'refreshAll: a requested read within its pause keeps its class'(lab) {
