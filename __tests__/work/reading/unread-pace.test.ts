@@ -192,25 +192,53 @@ describe('the claims of reads after a limit', () => {
     expect(begun).toContain('known')
   })
 
-  it('follow a limit that the platform answers late: 20 reads in five seconds, each answered after 1.5 s', async () => {
-    const { refresher, clock, answer, begun } = createReads(20, { isFlooded: true })
-    const begunAt: number[] = []
-    const limits: number[] = []
-    refresher.start()
-    for (const end = clock.passed() + MINUTE; clock.passed() < end; await clock.advance(10)) {
-      const now = clock.passed()
-      while (begunAt.length < begun.length) begunAt.push(now)
-      for (const [i, at] of begunAt.entries()) {
-        if (at !== now - 1.5 * SECOND) continue
-        const isLimited = begunAt.filter((each, j) => j < i && each > at - 5 * SECOND).length >= 20
-        answer(begun[i] as string, isLimited ? { kind: 'throttled', retryAfterMs: PAUSE_MS } : undefined)
-        if (isLimited && now - (limits.at(-1) ?? -PAUSE_MS) >= PAUSE_MS) limits.push(now)
-      }
-    }
+  it('follow a limit that the platform answers after 1.5 s: 20 reads in five seconds', async () => {
+    const { limits, readFor } = lateAnswers(20, (at, before) => {
+      return before.filter((each) => each > at - 5 * SECOND).length >= 20
+    })
+    await readFor(MINUTE)
     // The second one halves the pace to 2.5 a second.
     expect(limits).toHaveLength(2)
   })
+
+  it('lease half of the reads that began at once, and were answered after 1.5 s', async () => {
+    const { limits, readFor } = lateAnswers(80, (_at, before) => before.length >= 30 && limits.length === 0)
+    await readFor(2 * SECOND)
+    expect(limits).toHaveLength(1)
+    await readFor(PAUSE_MS)
+    expect(await readFor(10 * SECOND)).toBeGreaterThan(100)
+  })
 })
+
+/**
+ * Reads without end of what was never read, each answered after 1.5 s, the limited ones with a pause. `isLimited`: whether
+ * the platform limits a read that begins at this time, after those that began at the others.
+ */
+function lateAnswers(concurrency: number, isLimited: (at: number, before: readonly number[]) => boolean) {
+  const { refresher, clock, answer, begun } = createReads(concurrency, { isFlooded: true })
+  const begunAt: number[] = []
+  /** The times of the answers that are limits, apart from each other by a pause at least. */
+  const limits: number[] = []
+  refresher.start()
+  return {
+    limits,
+    /** Returns how many reads begin in this time. */
+    async readFor(ms: number) {
+      const before = begun.length
+      for (const end = clock.passed() + ms; clock.passed() < end; await clock.advance(10)) {
+        const now = clock.passed()
+        while (begunAt.length < begun.length) begunAt.push(now)
+        for (const [i, at] of begunAt.entries()) {
+          if (at !== now - 1.5 * SECOND) continue
+          const limited = isLimited(at, begunAt.slice(0, i))
+          answer(begun[i] as string, limited ? { kind: 'throttled', retryAfterMs: PAUSE_MS } : undefined)
+          if (limited && now - (limits.at(-1) ?? -PAUSE_MS) >= PAUSE_MS) limits.push(now)
+        }
+      }
+      return begun.length - before
+    },
+  }
+}
 
 /** A pace and its time. */
 function scene() {
