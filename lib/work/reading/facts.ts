@@ -13,7 +13,7 @@ import { halfSince, type Progress, progressText, recallProgress, VERIFY_DELAYS_M
 /**
  * Whether the evidence for an end counts. `many`: most businesses fail with this one, which is an outage. `unproven`: too
  * few other businesses were read since, though more could be, or none was served, or the database could not compare them.
- * An  * outage of `maxStaleMs` is `believed` if another business was served all the time, and so is an end where no other
+ * An outage of `maxStaleMs` is `believed` if another business was served all the time, and so is an end where no other
  * business exists.
  */
 export type Belief = 'believed' | 'many' | 'unproven'
