@@ -7,10 +7,12 @@ import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { whyNotShared } from '../support/engines/sharing.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { internals } from '../support/internals.js'
 import { jsonLines, runCli, runCliHere, settingsFor, startInTerminal } from '../support/processes/cli.js'
 import type { Ended } from '../support/processes/running-process.js'
-import { createScene, openMarketplace } from '../support/scene.js'
+import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
+import { addDeadEntries, addSubscriptions } from '../support/scenes/large-tables.js'
 import { until } from '../support/until.js'
 
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
@@ -192,9 +194,12 @@ export default {
     expect(await run(['explain', 'b-paid'])).toMatchObject({ code: 0 })
 
     const typed = startInTerminal(['erase', 'b-paid'], { env })
+    await typed.prints(/deletes 1 subscription of b-paid, [1-9]\d* journal\s+entries that name it, and/)
     await typed.prints('Type the uid')
     typed.write('b-paid\r')
-    expect(await typed.ended).toMatchObject({ code: 0 })
+    const erased = await typed.ended
+    expect(erased.code).toBe(0)
+    expect(erased.stdout).toMatch(/Erased the data of b-paid \([1-9]\d* rows\)\. .*sha256:/s)
     const answers = await runEach([
       ['explain', 'b-paid', '--json'],
       ['explain', 'b-late', '--json'],
@@ -218,6 +223,22 @@ export default {
     ])
     const ofErased = await run(['history', 'b-late'])
     expect(ofErased).toMatchObject({ code: 0, stdout: expect.stringMatching(/erase by .*: request 12 of/) })
+  })
+
+  it('erase asks for what it deletes by few rows, however many subscriptions senders made up', async () => {
+    const { env } = await seeded()
+    const opened = await openStoreWithSql(env.MARKETPLACE_STORE as string)
+    await addSubscriptions(opened, 1_200, OUR_ITEM)
+    await addDeadEntries(opened, 1_200)
+    for (const table of ['subscriptions', 'journal'])
+      await opened.sql(`update ${table} set business_uid = 'b-paid' where business_uid like 'b-0%'`)
+    await opened.store.close()
+    const typed = startInTerminal(['erase', 'b-paid'], { env })
+    await typed.prints(/deletes 1000 subscriptions or more of b-paid, \d+ journal\s+entries or more that/)
+    typed.write('b-paid\r')
+    const { code, stdout } = await typed.ended
+    expect(code).toBe(0)
+    expect(Number(/\((\d+) rows\)/.exec(stdout)?.[1])).toBeGreaterThan(2_400)
   })
 
   it('K438 backs up SQLite, and names pg_dump for PostgreSQL', async () => {

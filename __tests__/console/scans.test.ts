@@ -109,6 +109,28 @@ describe.each(ENGINE_NAMES)('a question of a person to large tables on %s', (eng
     expect((await operator.read('subscriptions', { reason: 'ended' })).status).toBe(200)
   }, 60_000)
 
+  it('K118 waits for an export too, and one that is refused is not recorded', async () => {
+    const { operator, hold, marketplace } = await stage(await engine.freshAddress())
+    await operator.read('attention')
+    const held = hold()
+    const statuses: number[] = []
+    const asked = Array.from({ length: 30 }, async (_, i) => {
+      const { status } =
+        i % 2 === 0
+          ? await operator.act('export', { business_uid: 'b-0004000', reason: 'a test' })
+          : await operator.read('subscriptions')
+      statuses.push(status)
+    })
+    await until('ten are refused', () => statuses.length === 10)
+    expect(new Set(statuses)).toEqual(new Set([503]))
+    held.release()
+    await Promise.all(asked)
+    expect(held.mostAtOnce()).toBe(1)
+    const recorded = await marketplace.journal.list({ kind: 'action', name: 'export' })
+    const refused = 15 - recorded.length
+    expect([refused > 0, refused <= 10]).toEqual([true, true])
+  }, 60_000)
+
   it('K118 takes its turn also after one that failed', async () => {
     const { operator, breakLists } = await stage(await engine.freshAddress())
     breakLists(true)
@@ -161,6 +183,7 @@ async function stage(address: string) {
   const operator = consoleCaller(`${url}/ops`, 'operator')
   return {
     operator,
+    marketplace,
     /** Holds the lists until they are released. */
     hold() {
       let release = () => {}

@@ -59,6 +59,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   'record an action': (store) => store.recordAction({ ...ACTION, id: 'a1', name: 'look' }),
   'erase a business': (store) => store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' }),
   'list by subscription': (store) => store.listEntries({ subscriptionUid: 's1' }),
+  'list by subscriptions': (store) => store.listEntries({ subscriptionUid: ['s1', 's2', 's3'] }),
 }
 
 /** When the statistics were made: before most entries came. */

@@ -1,10 +1,17 @@
-import { chmodSync, copyFileSync, readdirSync, rmSync, statSync } from 'node:fs'
-import { join } from 'node:path'
+import { chmodSync, chownSync, copyFileSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { systemClock } from '../../../lib/base/clock.js'
+import { restoreFile } from '../../../lib/sqlite/backup/restore.js'
 import { temporaryFolder } from '../../support/clean-up.js'
 import { notice } from '../../support/events.js'
 import { runCli, settingsFor } from '../../support/processes/cli.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
+
+const isRoot = process.getuid?.() === 0
+const OTHER = 12_345
+// Only root can make a file of a group to which it does not belong, and become another user.
+const itAsRoot = isRoot ? it : it.skip
 
 describe.each([
   ['gives every right', 0o000],
@@ -82,6 +89,40 @@ describe('L66 a database that a group may use', () => {
     expect(modesIn(folder)).toMatchObject({ 'm.db-lock': '660', 'm.db-shm': '660', 'm.db-wal': '660' })
     expect(new Set(Object.values(modesIn(folder)))).toEqual(new Set(['660']))
   })
+
+  it('keeps its mode and its owner when a backup replaces it', async () => {
+    const { file, env, backup } = await backedUp()
+    chmodSync(file, 0o660)
+    if (isRoot) chownSync(file, OTHER, OTHER)
+    const { uid, gid } = statSync(file)
+    expect(await runCli(['restore', backup], { env })).toMatchObject({ code: 0 })
+    expect(accessOf(file)).toEqual({ mode: '660', uid, gid })
+    expect(statSync(backup).mode & 0o777).toBe(0o600)
+  }, 60_000)
+
+  itAsRoot(
+    'gives no other group its rights, if the process may not give the group',
+    async () => {
+      const { folder, file, backup } = await backedUp()
+      for (const path of [
+        folder,
+        dirname(backup),
+        backup,
+        ...readdirSync(folder).map((name) => join(folder, name)),
+      ])
+        chownSync(path, OTHER, 0)
+      chownSync(file, OTHER + 1, OTHER + 1)
+      chmodSync(file, 0o666)
+      process.seteuid?.(OTHER)
+      try {
+        await restoreFile({ path: file, backup, clock: systemClock, prepare: async () => {}, onStep() {} })
+      } finally {
+        process.seteuid?.(0)
+      }
+      expect(accessOf(file)).toMatchObject({ mode: '606', uid: OTHER })
+    },
+    60_000,
+  )
 })
 
 /** A marketplace over a new file that has accepted a delivery. */
@@ -94,6 +135,20 @@ async function atWork() {
   const scene = await createScene({ store, worker: false })
   await scene.deliver(notice('b1', 's0'))
   return { folder, file, store, scene }
+}
+
+/** The same, closed, and a backup of it in another folder. */
+async function backedUp() {
+  const { folder, file, store, scene } = await atWork()
+  const backup = join(temporaryFolder(), 'backup.db')
+  await scene.marketplace.backup(backup)
+  await scene.marketplace.close()
+  return { folder, file, backup, env: settingsFor(scene.platform, store) }
+}
+
+function accessOf(file: string) {
+  const { mode, uid, gid } = statSync(file)
+  return { mode: (mode & 0o777).toString(8), uid, gid }
 }
 
 function modesIn(folder: string): Record<string, string> {

@@ -1,5 +1,6 @@
 import { createInterface } from 'node:readline/promises'
 import type { Command } from 'commander'
+import type { Marketplace } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
@@ -27,29 +28,40 @@ export function addErase(program: Command, act: Act) {
       act(async (context, business: string, { yes }: { yes?: string }) => {
         const { out, actor, reason } = context
         const marketplace = await context.open()
-        const { subscriptions, journal } = await marketplace.businesses.export(business)
-        const entries = journal.filter(({ kind }) => kind !== 'action').length
-        const what = `${plural(subscriptions.length, 'subscription')} and ${plural(entries, 'journal entry', 'journal entries')}`
-        const warning = `This deletes ${what} of ${business}. It cannot be undone.`
-        const confirmed = yes ?? (await typedUid(context, warning))
+        const confirmed = yes ?? (await typedUid(context, () => warningOf(marketplace, business)))
         if (confirmed.trim() !== business)
           throw new Stop(USAGE, 'Nothing was erased: the two uids are not the same')
         const summary = await marketplace.businesses.erase(business, { actor, ...(reason ? { reason } : {}) })
+        const { rows, auditUid } = summary
         out.result(
           summary,
-          () => `Erased ${what} of ${business}. The journal has the erasure as ${summary.auditUid}.`,
+          () =>
+            `Erased the data of ${business} (${plural(rows, 'row')}). The journal has the erasure as ${auditUid}.`,
         )
         return DONE
       }),
     )
 }
 
-async function typedUid({ stdin, out }: Context, warning: string): Promise<string> {
+const PAGE = 1_000
+
+/** Counts what a page of each list contains: a business may have very many subscriptions that senders made up. */
+async function warningOf(marketplace: Marketplace, businessUid: string): Promise<string> {
+  const subscriptions = await marketplace.subscriptions.list({ businessUid, limit: PAGE })
+  const history = await marketplace.businesses.history(businessUid, { limit: PAGE })
+  const entries = new Set(history.flatMap(({ kind, entryId }) => (kind === 'action' ? [] : entryId)))
+  const orMore = ({ length }: readonly unknown[]) => (length === PAGE ? ' or more' : '')
+  const those = `${plural(subscriptions.length, 'subscription')}${orMore(subscriptions)} of ${businessUid}`
+  const named = `${plural(entries.size, 'journal entry', 'journal entries')}${orMore(history)} that name it`
+  return `This deletes ${those}, ${named}, and all other entries of these subscriptions. It cannot be undone.`
+}
+
+async function typedUid({ stdin, out }: Context, warning: () => Promise<string>): Promise<string> {
   if (stdin.isTTY !== true)
     throw new Stop(USAGE, 'Nothing was erased: the erasure was not confirmed', {
       fix: 'Give the uid again: --yes <uid>',
     })
-  out.note(warning)
+  out.note(await warning())
   const lines = createInterface({ input: stdin, output: process.stderr })
   try {
     return await lines.question('Type the uid of the business to continue: ')

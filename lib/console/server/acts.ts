@@ -5,6 +5,7 @@ import type { createBusinessCalls } from './business.js'
 import { Refusal } from './http.js'
 import type { createReplay } from './replay.js'
 import type { ConsoleMarketplace } from './rows.js'
+import type { Scans } from './scans.js'
 
 /**
  * The calls that change something. Each first records an action in the journal, and fails if that fails. An erasure
@@ -12,10 +13,11 @@ import type { ConsoleMarketplace } from './rows.js'
  */
 export function createActs(options: {
   marketplace: ConsoleMarketplace
+  scans: Pick<Scans, 'inTurn'>
   business: ReturnType<typeof createBusinessCalls>['business']
   replays: ReturnType<typeof createReplay>
 }) {
-  const { marketplace, business, replays } = options
+  const { marketplace, scans, business, replays } = options
 
   function record(
     person: Person,
@@ -67,8 +69,10 @@ export function createActs(options: {
     },
 
     async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
-      await record(person, 'export', { businessUid: business_uid }, reason)
-      const data = await marketplace.businesses.export(business_uid)
+      const data = await scans.inTurn(async () => {
+        await record(person, 'export', { businessUid: business_uid }, reason)
+        return marketplace.businesses.export(business_uid)
+      })
       return { fileName: `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`, data }
     },
 

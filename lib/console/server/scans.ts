@@ -33,8 +33,8 @@ export interface Scanned {
 
 /**
  * Looks through lists of a marketplace for people. A request examines a bounded number of rows, and the next one continues
- * there. One request at a time does so; the others wait for their turn, and too many get 503. So the questions of people
- * leave the database to the app.
+ * there. One request at a time does so, or exports a business; the others wait for their turn, and too many get 503. So the
+ * questions of people leave the database to the app.
  */
 export function createScans({
   subscriptions,
@@ -45,7 +45,11 @@ export function createScans({
 
   async function inTurn<T>(work: () => Promise<T>): Promise<T> {
     if (waiting >= MAX_WAITING)
-      throw new Refusal(503, 'busy', 'Too many people search at the moment. Try again in a few seconds.')
+      throw new Refusal(
+        503,
+        'busy',
+        'Too many people search or export at the moment. Try again in a few seconds.',
+      )
     waiting++
     const turn = last.then(work)
     last = turn.catch(() => {})

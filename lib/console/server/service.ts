@@ -71,6 +71,6 @@ export function createService(options: {
       }
     },
     previewReplay: replays.preview,
-    ...createActs({ marketplace, business, replays }),
+    ...createActs({ marketplace, scans, business, replays }),
   }
 }

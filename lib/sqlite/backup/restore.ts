@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream, createWriteStream, statSync } from 'node:fs'
-import { link, open, rename, rm } from 'node:fs/promises'
+import { createReadStream, createWriteStream, type Stats, statSync } from 'node:fs'
+import { type FileHandle, link, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../base/clock.js'
@@ -32,7 +32,8 @@ const ENDS = ['', '-wal', '-shm'] as const
 
 /**
  * Puts a copy of a backup in the place of a database that no process uses. The former database gets another name, with
- * all commits of its `-wal` file, which SQLite would otherwise write over the backup.
+ * all commits of its `-wal` file, which SQLite would otherwise write over the backup. The copy has the mode of the former
+ * database, and its owner where the process may give it.
  *
  * The copy, its check, and `prepare`, which may open it, come before the former database is touched.
  */
@@ -60,8 +61,14 @@ export async function restoreFile<Prepared>(options: {
     onStep('replacing')
     if (sizeOf(`${copy}-wal`) > 0)
       throw failed(backup, 'its copy could not be closed. The database was not changed')
+    const former = statSync(path, { throwIfNoEntry: false })
     const file = await open(copy, 'r+')
-    await file.sync().finally(() => file.close())
+    try {
+      if (former) await giveAccess(file, former)
+      await file.sync()
+    } finally {
+      await file.close()
+    }
     const formerPath = await replace(library, { path, copy, backup }, new Date(clock.now()))
     return { path, formerPath, prepared }
   } catch (error) {
@@ -88,6 +95,20 @@ function requireBackup(backup: string, path: string) {
 async function copyPrivately(from: string, to: string) {
   makePrivateFile(to)
   await pipeline(createReadStream(from), createWriteStream(to, { flags: 'r+' }))
+}
+
+/**
+ * Gives the copy the owner, the group and the mode of the former database. A group that the process may not give gets no
+ * rights, because those of the mode were meant for another one.
+ */
+async function giveAccess(file: FileHandle, { uid, gid, mode }: Stats) {
+  await file
+    .chown(uid, gid)
+    .catch(() => file.chown(-1, gid))
+    .catch(() => {})
+  const hasGroup = (await file.stat()).gid === gid
+  // Some file systems have no modes.
+  await file.chmod(mode & (hasGroup ? 0o777 : 0o707)).catch(() => {})
 }
 
 /** Every process of this package holds the lock while it uses the file. Without one a former process may still write. */

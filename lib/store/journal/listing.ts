@@ -12,7 +12,9 @@ import { auditUid } from './audit.js'
 /** The entries that one statement reads: on SQLite 500 take 1 ms, and 10 times as long if their pages are not in its cache. */
 const WINDOW = 500
 
-/** Lists the table `journal` for people. No statement reads more rows than a window, however large the table is. */
+/**
+ * Lists the table `journal` for people. No statement reads more rows of a range than a window, however large the table is.
+ */
 export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return {
     async list({ before, ...filter }: EntryFilter): Promise<JournalEntry[]> {
@@ -50,8 +52,7 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
             kinds.map((ofKind) => sql`status = ${sql.lit(each)} and kind = ${sql.lit(ofKind)}`),
           )
     const byIndex = status === 'retrying' ? engine.byIndex('journal_retrying') : sql``
-    const isPlain = name === undefined && since === undefined && until === undefined
-    const window = isPlain ? limit : WINDOW
+    const window = windowFor(limit, name, since, until)
     return walk({ filter, limit, before, window, disorderMs: DISORDER_MS }, ({ seq }) => {
       const ranges = conditions.map(
         (condition, i) => sql`select * from (
@@ -67,7 +68,7 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
     })
   }
 
-  /** The entries of one subscription or business, newest first. Those of a business include the audit of its erasures. */
+  /** The entries of subscriptions or of a business, newest first. Those of a business include the audit of its erasures. */
   function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
     const { subscriptionUid, businessUid = '' } = filter
     const owners =
@@ -76,17 +77,19 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
             sql`business_uid = ${businessUid}`,
             sql`business_uid = ${auditUid(businessUid)} and kind = 'action'`,
           ]
-        : [sql`subscription_uid = ${subscriptionUid}`]
-    return walk({ filter, limit, before, window: WINDOW, disorderMs: 0 }, ({ received_at: at, seq }) => {
+        : [subscriptionUid].flat().map((uid) => sql`subscription_uid = ${uid}`)
+    const { status, kind, name, since, until } = filter
+    const window = windowFor(limit, status, kind, name, since, until, subscriptionUid && filter.businessUid)
+    return walk({ filter, limit, before, window, disorderMs: 0 }, ({ received_at: at, seq }) => {
       const ranges = owners.map(
         (owner, i) => sql`select * from (
             select ${COLUMNS} from journal where ${owner} and (received_at, seq) < (${at}, ${seq})
-            order by received_at desc, seq desc limit ${WINDOW}
+            order by received_at desc, seq desc limit ${window}
           ) as ${sql.ref(`range_${i}`)}`,
       )
       return sql<Seen>`
           select newest.*, ${engine.now()} as now from (${sql.join(ranges, ' union all ')}) as newest
-          order by received_at desc, seq desc limit ${WINDOW}`
+          order by received_at desc, seq desc limit ${window}`
     })
   }
 
@@ -135,6 +138,11 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
       return row ? asJournalEntry(row, offset) : []
     })
   }
+}
+
+/** The window of ranges whose rows all fit if none of `conditions` is given: then no row beyond the limit is read. */
+function windowFor(limit: number, ...conditions: unknown[]): number {
+  return conditions.every((each) => each === undefined) ? limit : WINDOW
 }
 
 /** A place in the list: entries before it are older. */

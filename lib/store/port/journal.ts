@@ -164,7 +164,8 @@ export interface EntryFilter {
   /** The registration name of an event, or the name of an action. */
   name?: string
   businessUid?: string
-  subscriptionUid?: string
+  /** Of this subscription, or of any of these; a statement has a range for each of them. */
+  subscriptionUid?: string | readonly string[]
   /** Received at this time or later, and before `until`. */
   since?: number
   until?: number

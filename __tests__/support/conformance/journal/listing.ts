@@ -34,6 +34,7 @@ export const LISTING: Checks = {
     same(await lab.ids({ kind: 'change' }), ['c1'])
     same(await lab.ids({ businessUid: 'b2' }), ['u1'])
     same(await lab.ids({ subscriptionUid: 's2', kind: 'event' }), ['e2'])
+    same(await lab.ids({ subscriptionUid: ['s2', 's3', 's4'] }), ['u1', 'e2'])
     const all = { subscriptionUid: 's1', businessUid: 'b1', kind: 'event', status: 'pending' } as const
     same(await lab.ids(all), ['e3'])
     same(await lab.ids({ businessUid: 'b2', subscriptionUid: 's1' }), [])
@@ -82,6 +83,7 @@ export const LISTING: Checks = {
     }
     same(seen, idsOf(events).reverse())
     same(await lab.ids({ subscriptionUid: 's0', limit: 2, before: 'e12' }), ['e9', 'e6'])
+    same(await lab.ids({ subscriptionUid: ['s0', 's1'], limit: 3, before: 'e12' }), ['e10', 'e9', 'e7'])
     // The place of an entry that is deleted meanwhile is unknown, so the list ends there.
     for (const owner of [{}, { subscriptionUid: 's0' }]) same(await lab.ids({ ...owner, before: 'gone' }), [])
   },
