@@ -101,6 +101,25 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     await fill(store, 1)
   })
 
+  it('A61 gets room at last from a dead event, unless it names what was read before', async () => {
+    const { store, sql, jump, knows } = await opened({ event: { rows: 3, bytes: 1_000_000 } })
+    await knows('s1')
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    for (const id of ['s1', 'first', 'second', 'third']) {
+      jump(HOUR)
+      await store.accept([eventOf(id, { id })])
+    }
+    await sql(`update journal set status = 'dead', settled_at = 1 where id in ('s1', 'first', 'second')`)
+    await sql(`update journal set status = 'done', settled_at = 2 where id = 'third'`)
+    const kept = async () => (await store.listEntries({ limit: 100 })).map(({ id }) => id).sort()
+    jump(HOUR)
+    await store.accept([eventOf('4', { id: '4' })])
+    expect(await kept()).toEqual(['4', 'first', 's1', 'second'])
+    jump(HOUR)
+    await store.accept([eventOf('5', { id: '5' })])
+    expect(await kept()).toEqual(['4', '5', 's1'])
+  })
+
   it('A60 A61 is never more than its allowance, however many arrive at once', async () => {
     const { store, jump } = await opened({ event: { rows: 5, bytes: 1_000_000 } })
     for (let flood = 0; flood < 3; flood++) {
@@ -247,7 +266,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(kept.length).toBeLessThanOrEqual(6)
   })
 
-  it('A232 and names what was read before makes no room with what waits for its handler, and its read is requested all the same', async () => {
+  it('A232 and names what was read before makes no room with what waits for its handler or is dead, and its read is requested all the same', async () => {
     const { store, sql, jump, knows } = await opened({ known: { rows: 3, bytes: 1_000_000 } })
     for (const uid of ['flooded', 'quiet']) await knows(uid)
     await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
@@ -269,6 +288,9 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     const ids = async () => (await store.listEntries({ limit: 100 })).map(({ id }) => id)
     expect(await ids()).toEqual(expect.arrayContaining(['made up', 'waits 0', 'waits 1', 'waits 2']))
     expect(await ids()).not.toContain('refused')
+    await sql("update journal set status = 'dead', settled_at = 1 where id = 'waits 0'")
+    jump(HOUR)
+    await expect(store.accept([eventOf('quiet')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
     await sql("update journal set status = 'done', settled_at = 1 where id = 'waits 1'")
     jump(HOUR)
     await store.accept([eventOf('quiet', { id: 'later' })])
