@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
-import { systemClock } from '../../lib/base/clock.js'
+import type { Clock } from '../../lib/base/clock.js'
 import { createAcceptance } from '../../lib/store/acceptance.js'
 import type { Size } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
 import { sql } from '../../lib/store/sql/sql.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate } from '../support/until.js'
 
 const MIB = 1024 * 1024
@@ -136,32 +137,102 @@ describe('C26 the shared commit of deliveries', () => {
     await Promise.all([first, ...waiting])
   })
 
-  it('C395 writes small calls before large ones of known names, and turns away large ones that wait until their sender gives up', async () => {
-    for (const [waitedMs, expected] of [
-      [0, [[1], [1, 1], [2, 2], [9]]],
-      [2_600, [[1], [1, 1], [9]]],
-    ] as const) {
-      const hold = gate()
-      let now = 0
-      const { submit, accept, batches } = committer({
-        before: () => hold.opened,
-        known: ['1', '2'],
-        maxBatch: { rows: 2, bytes: MIB },
-        clock: { monotonic: () => now },
-      })
-      const first = submit({ kib: 1 })
-      await new Promise((resolve) => setImmediate(resolve))
-      const large = accept({ events: [eventOf(2), eventOf(2)], requests: [] })
-      const unread = submit({ kib: 9 })
-      const small = [submit({ kib: 1 }), submit({ kib: 1 })]
-      now = waitedMs
-      hold.open()
-      const outcome = expect(large)
-      if (waitedMs === 0) await outcome.resolves.toBeDefined()
-      else await outcome.rejects.toMatchObject({ code: 'delivery_turned_away' })
-      await Promise.all([first, ...small, unread])
-      expect(batches).toEqual(expected)
-    }
+  it('C395 writes small calls first, and of both kinds those that name only what was read before', async () => {
+    const hold = gate()
+    const { submit, accept, batches } = committer({
+      before: () => hold.opened,
+      known: ['1', '2'],
+      maxBatch: { rows: 3, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    const arrays = [
+      [7, 7],
+      // One known name does not make the others known.
+      [1, 7, 7],
+      [2, 2, 2],
+    ].map((kibs) => accept({ events: kibs.map(eventOf), requests: [] }))
+    const small = [9, 1, 9].map((kib) => submit({ kib }))
+    hold.open()
+    await Promise.all([first, ...arrays, ...small])
+    expect(batches).toEqual([[1], [1, 9, 9], [2, 2, 2], [7, 7], [1, 7, 7]])
+  })
+
+  it('C395 looks up all names of a long array', async () => {
+    const hold = gate()
+    const { submit, accept, batches } = committer({
+      before: () => hold.opened,
+      known: ['1'],
+      maxBatch: { rows: 3_000, bytes: 8 * MIB },
+    })
+    const first = submit({ kib: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    const ones = Array.from({ length: 2_500 }, () => eventOf(1))
+    const made = accept({ events: [...ones.slice(1), eventOf(0)], requests: [] })
+    const known = accept({ events: ones, requests: [] })
+    hold.open()
+    await Promise.all([first, made, known])
+    expect(batches.map((batch) => batch.includes(0))).toEqual([false, false, true])
+  })
+
+  it('C395 turns away what waits until its sender gives up while others are committed, and stores only the small of it', async () => {
+    const { submit, accept, batches, time, turnedAway } = committer({
+      before: () => time.sleep(800),
+      known: ['1'],
+      maxBatch: { rows: 1, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await time.rest()
+    const late = [
+      accept({ events: [eventOf(1), eventOf(1)], requests: [] }),
+      submit({ kib: 8 }),
+      submit({ kib: 9 }),
+    ].map((call) => call.catch(({ code }) => code))
+    const small = [submit({ kib: 1 }), submit({ kib: 1 })]
+    expect(await time.until(Promise.all([...late, first, ...small]))).toEqual([
+      ...['delivery_turned_away', 'delivery_turned_away', 'delivery_turned_away'],
+      ...[[], [], []],
+    ])
+    expect(time.passed()).toBe(2_500)
+    await time.advance(10_000)
+    expect([batches, turnedAway()?.refused]).toEqual([[[1], [1], [1], [8], [9]], 3])
+  })
+
+  it('C395 turns away no small call while a commit takes long: then the store is to blame', async () => {
+    const { submit, accept, batches, time } = committer({ before: () => time.sleep(10_000) })
+    const first = submit({ kib: 1 })
+    await time.rest()
+    const small = submit({ kib: 9 })
+    const large = accept({ events: [eventOf(2), eventOf(2)], requests: [] }).catch(({ code }) => code)
+    expect(await time.until(large)).toBe('delivery_turned_away')
+    await time.until(Promise.all([first, small]))
+    expect(batches).toEqual([[1], [9, 2, 2]])
+  })
+
+  it('C395 turns away no small call while the store does not answer which are known', async () => {
+    const hold = gate()
+    const { submit, time } = committer({
+      lookUp: () => hold.opened,
+      maxBatch: { rows: 1, bytes: MIB },
+    })
+    const small = [submit({ kib: 1 }), submit({ kib: 1 })]
+    await time.advance(10_000)
+    hold.open()
+    expect(await Promise.all(small)).toEqual([[], []])
+  })
+
+  it('C395 lets the own requests of the app wait', async () => {
+    const { submit, accept, time } = committer({
+      before: () => time.sleep(900),
+      known: ['1'],
+      maxBatch: { rows: 1, bytes: MIB },
+    })
+    const small = Array.from({ length: 5 }, () => submit({ kib: 1 }).catch(() => 'refused'))
+    const request = accept({ events: [], requests: [] })
+    expect(await time.until(Promise.all([...small, request]))).toEqual([
+      ...[[], [], 'refused', 'refused', 'refused'],
+      [],
+    ])
   })
 
   it('accepts a single item that is larger than the bound of everything that waits', async () => {
@@ -175,19 +246,22 @@ function committer({
   before,
   isDataError = true,
   known = [],
-  clock = systemClock,
+  lookUp,
+  clock = {},
   ...bounds
 }: {
-  clock?: Pick<typeof systemClock, 'monotonic'>
+  clock?: Partial<Clock>
   /** The subscriptions that were read before; null: the store cannot tell. */
   known?: readonly string[] | null
+  lookUp?(): Promise<void>
   before?(batch: number[]): Promise<void>
   isDataError?: boolean
   maxBatch?: Size
   maxWaiting?: Size
 } = {}) {
   const batches: number[][] = []
-  const { accept } = createAcceptance({
+  const time = createVirtualClock()
+  const { accept, turnedAway } = createAcceptance({
     engine: {
       read: async (work) => work(undefined as never),
       write: async () => {
@@ -209,18 +283,19 @@ function committer({
     request: () => [],
     subscriptions: {
       async readAmong() {
+        await lookUp?.()
         if (known === null) throw new Error('the store is busy')
         return ({ subscriptionUid }) => known.includes(subscriptionUid as string)
       },
     },
     journal: { insert: (events) => [{ query: { text: '', values: [] }, rows: events }] },
-    clock: { ...systemClock, ...clock },
+    clock: { ...time.forProcess(), ...clock },
     health: { watch: (write) => write() },
     announce() {},
     ...bounds,
   })
   const submit = ({ kib }: { kib: number }) => accept({ events: [eventOf(kib)], requests: [] })
-  return { submit, accept, batches }
+  return { submit, accept, batches, time, turnedAway }
 }
 
 const eventOf = (kib: number) =>

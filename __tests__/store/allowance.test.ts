@@ -3,7 +3,7 @@ import { describe, expect, it } from '@jest/globals'
 import { HOUR, MINUTE, systemClock } from '../../lib/base/clock.js'
 import { createSqliteEngine } from '../../lib/sqlite/engine.js'
 import type { Allowance } from '../../lib/store/allowance.js'
-import { businessKey, type NewEvent } from '../../lib/store/port/store.js'
+import { businessKey, type NewEvent, subscriptionKey } from '../../lib/store/port/store.js'
 import type { Query } from '../../lib/store/sql/sql.js'
 import { createSqlStore } from '../../lib/store/sql-store.js'
 import { businessOf, claimed, eventOf, fails, shows } from '../support/conformance/lab.js'
@@ -99,6 +99,25 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     await sql('update journal set settled_at = null')
     jump(HOUR)
     await fill(store, 1)
+  })
+
+  it('A61 gets room at last from a dead event, unless it names what was read before', async () => {
+    const { store, sql, jump, knows } = await opened({ event: { rows: 3, bytes: 1_000_000 } })
+    await knows('s1')
+    await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
+    for (const id of ['s1', 'first', 'second', 'third']) {
+      jump(HOUR)
+      await store.accept([eventOf(id, { id })])
+    }
+    await sql(`update journal set status = 'dead', settled_at = 1 where id in ('s1', 'first', 'second')`)
+    await sql(`update journal set status = 'done', settled_at = 2 where id = 'third'`)
+    const kept = async () => (await store.listEntries({ limit: 100 })).map(({ id }) => id).sort()
+    jump(HOUR)
+    await store.accept([eventOf('4', { id: '4' })])
+    expect(await kept()).toEqual(['4', 'first', 's1', 'second'])
+    jump(HOUR)
+    await store.accept([eventOf('5', { id: '5' })])
+    expect(await kept()).toEqual(['4', '5', 's1'])
   })
 
   it('A60 A61 is never more than its allowance, however many arrive at once', async () => {
@@ -247,7 +266,7 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     expect(kept.length).toBeLessThanOrEqual(6)
   })
 
-  it('A232 and names what was read before makes no room with what waits for its handler, and its read is requested all the same', async () => {
+  it('A232 and names what was read before makes no room with what waits for its handler or is dead, and its read is requested all the same', async () => {
     const { store, sql, jump, knows } = await opened({ known: { rows: 3, bytes: 1_000_000 } })
     for (const uid of ['flooded', 'quiet']) await knows(uid)
     await store.handleTopics({ topics: ['event:*'], rescueMs: 0, retireMs: HOUR })
@@ -269,6 +288,9 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
     const ids = async () => (await store.listEntries({ limit: 100 })).map(({ id }) => id)
     expect(await ids()).toEqual(expect.arrayContaining(['made up', 'waits 0', 'waits 1', 'waits 2']))
     expect(await ids()).not.toContain('refused')
+    await sql("update journal set status = 'dead', settled_at = 1 where id = 'waits 0'")
+    jump(HOUR)
+    await expect(store.accept([eventOf('quiet')])).rejects.toMatchObject({ code: 'delivery_turned_away' })
     await sql("update journal set status = 'done', settled_at = 1 where id = 'waits 1'")
     jump(HOUR)
     await store.accept([eventOf('quiet', { id: 'later' })])
@@ -311,6 +333,43 @@ describe.each(ENGINE_NAMES)('what anybody can make up, on %s', (name) => {
       [businessKey('elsewhere'), 1],
     ])
     await expect(store.accept(installs('others', 3))).rejects.toMatchObject({ code: 'delivery_turned_away' })
+  })
+
+  it('A234 is not an install that came before the first read of its business, whatever became of it', async () => {
+    const lab = await opened({})
+    const { store, sql, knows } = lab
+    await store.handleTopics({ topics: ['event:application/installed'], rescueMs: 0, retireMs: HOUR })
+    const known = businessOf('s1')
+    const made = [installOf('elsewhere'), eventOf('made up', { businessUid: known, refresh: null })]
+    await store.accept([installOf(known), installOf(known), ...made])
+    await sql(`update journal set status = 'dead' where id = (
+      select max(id) from journal where key = '${businessKey(known)}')`)
+    await sql(entries('done', MANY, 0))
+    await sql('analyze')
+    await sql(entries('pending', MANY))
+    await sql(`insert into journal (id, kind, name, topic, key, business_uid, payload, status, attempts, received_at, unread)
+      ${NUMBERS(MANY)} select 'older ' || n, 'event', 'x', 'event:x', 'k' || n, '${known}', '{}', 'pending', 0, 1, 1
+      from numbers`)
+    const asked = await lab.queriesOf(() => knows('s1'))
+    const unread = await sql<{ key: string; count: number }>(
+      "select key, sum(unread) as count from journal where topic <> 'event:x' group by key order by key",
+    )
+    expect(unread.map(({ key, count }) => [key, Number(count)])).toEqual([
+      [businessKey(known), 0],
+      [businessKey('elsewhere'), 1],
+      [subscriptionKey('made up'), 1],
+    ])
+    const promotions = asked.filter(({ text }) => /update journal set unread = 0/.test(text))
+    expect(promotions).toHaveLength(2)
+    for (const query of promotions)
+      if (name === 'SQLite') {
+        const plan = (await planOfSqlite(query)).map(({ detail }) => detail).join('\n')
+        expect(plan).toMatch(/INDEX journal_(business|subscription)/)
+        expect(plan).not.toMatch(/journal_unread/)
+      } else {
+        const rows = (await planOfPostgres(lab, query)).filter((node) => node['Relation Name']).map(rowsOf)
+        expect(Math.max(...rows)).toBeLessThanOrEqual(1_000)
+      }
   })
 
   it('A232 is accepted without a question to the database until its allowance is nearly used up', async () => {

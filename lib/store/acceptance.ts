@@ -1,7 +1,7 @@
 import { createBatches } from '../base/batches.js'
 import { type Clock, SECOND } from '../base/clock.js'
+import { createDeadlines } from '../base/deadlines.js'
 import { MarketplaceError } from '../base/errors.js'
-import { withDeadline } from '../base/waiting.js'
 import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
 import type { Journal } from './journal/journal.js'
 import type { Ownership } from './ownership.js'
@@ -24,11 +24,12 @@ interface Accepted {
  * committed and synced, the next one collects. A batch is bounded in rows and bytes, so that no commit holds the event loop
  * for long.
  *
- * What waits is bounded too. When more waits than fits into one batch, the order is that of every queue here: first what
- * the app asked for and what names a subscription that was read before, then the rest, and of both the small calls first.
- * So somebody who makes up deliveries, or large ones of known names, delays only what nobody can tell from them, and those
- * are the ones that are refused when too much waits. Large ones are also refused when they have waited until their senders
- * give up; a small one may be a first purchase that nobody sends again, so it stays.
+ * What waits is bounded too. When more waits than fits into one batch, small calls go first: a process reads fewer of them
+ * than it writes, so only large ones make others wait. Of both kinds those go first that the app asked for or that name only
+ * what was read before. The last ones in this order are refused when too much waits.
+ *
+ * A delivery that waits until its sender gives up is refused as well. A large one is then not stored; a small one is, because
+ * it may be a first purchase that nobody sends again.
  */
 export function createAcceptance(options: {
   engine: Pick<
@@ -60,8 +61,11 @@ export function createAcceptance(options: {
     ...(options.most && { allowance: options.most }),
   })
 
-  /** When the last commit began. */
-  let committingSince = clock.monotonic()
+  const deadlines = createDeadlines(MAX_WAIT_MS, clock)
+
+  /** When the last commit began, or the first call began to wait for one; undefined while none waits. */
+  let committingSince: number | undefined
+  const isStalled = () => committingSince !== undefined && clock.monotonic() - committingSince >= STALLED_MS
 
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
@@ -77,37 +81,51 @@ export function createAcceptance(options: {
       }
     },
     arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
+    // Who has given up was refused before.
     refused: (call) =>
-      isFirst(call) ? tooMuch() : turnedAway.refused('too many deliveries wait for the store'),
+      call.sender.hasGivenUp || isFirst(call)
+        ? tooMuch()
+        : turnedAway.refused('too many deliveries wait for the store'),
     async write(batch) {
       committingSince = clock.monotonic()
-      await health.watch(() => commit(batch))
+      try {
+        await health.watch(() => commit(batch))
+      } finally {
+        if (waiting.rows === 0) committingSince = undefined
+      }
       return []
     },
     split: (error) => engine.isDataError(error),
   })
 
-  /** The events of calls that name something that was read before. Calls share a query. */
-  const lookUps = createBatches<readonly NewEvent[], NewEvent[]>({
-    take: () => () => true,
+  /** Which events of a call name something that was read before. Calls share a query. */
+  const lookUps = createBatches<readonly NewEvent[], ReadonlySet<NewEvent>>({
+    take() {
+      let rows = 0
+      return (events) => {
+        rows += events.length
+        return rows === events.length || rows <= LOOKED_UP_AT_ONCE
+      }
+    },
     async write(calls) {
       const isRead = await engine.read((db) => subscriptions.readAmong(db, calls.flat()))
-      return calls.map((events) => events.filter(isRead))
+      return calls.map((events) => new Set(events.filter(isRead)))
     },
     split: () => false,
   })
 
   /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room or have waited too long. */
   async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
-    await findUnread(calls.filter(({ isUnread }) => isUnread === undefined))
+    await Promise.all(calls.map(findUnread))
     const sorted = [...calls].sort(
-      (a, b) => Number(a.isUnread) - Number(b.isUnread) || weightOf(a.size) - weightOf(b.size),
+      (a, b) =>
+        Number(isSmall(b.size)) - Number(isSmall(a.size)) ||
+        Number(a.isUnread) - Number(b.isUnread) ||
+        weightOf(a.size) - weightOf(b.size),
     )
-    const now = clock.monotonic()
     const kept: Size = { rows: 0, bytes: 0 }
-    return sorted.filter((call) => {
-      const { size, since } = call
-      const isLate = now - since >= MAX_WAIT_MS && !isSmall(size)
+    return sorted.filter(({ size, sender }) => {
+      const isLate = sender.hasGivenUp && !isSmall(size)
       const isKept = !isLate && (kept.rows === 0 || fits(kept, size, maxWaiting))
       if (isKept) add(kept, size)
       else subtract(waiting, size)
@@ -115,15 +133,14 @@ export function createAcceptance(options: {
     })
   }
 
-  /** Looks up which calls name nothing that was read before. While the store cannot tell, none does. */
-  async function findUnread(calls: readonly Waiting[]) {
-    const named = calls.flatMap(({ events }) => events.slice(0, LOOKED_AT))
+  /** Looks up, once, whether a call names something that was not read before. While the store cannot tell, none does. */
+  async function findUnread(call: Waiting) {
+    if (call.isUnread !== undefined) return
     try {
-      const isRead = await engine.read((db) => subscriptions.readAmong(db, named))
-      for (const call of calls)
-        call.isUnread = call.events.length > 0 && !call.events.slice(0, LOOKED_AT).some(isRead)
+      const read = await lookUps.add(call.events)
+      call.isUnread = call.events.some((event) => !read.has(event))
     } catch {
-      for (const call of calls) call.isUnread = false
+      call.isUnread = false
     }
   }
 
@@ -145,33 +162,42 @@ export function createAcceptance(options: {
    * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
    * store keeps enough of them.
    */
-  async function accept(given: Accepted): Promise<readonly string[]> {
+  function accept(given: Accepted): Promise<readonly string[]> {
+    const sender: Sender = { hasGivenUp: false }
+    const stored = store(given, sender)
+    // The app waits for its own requests as long as it wants.
+    if (given.events.length === 0) return stored
+    return new Promise((resolve, reject) => {
+      const cancel = deadlines.set(() => {
+        // Then the store is to blame, and the deadline of the delivery says so.
+        if (isStalled() && isSmall(sizeOf(sizesOf(given.events)))) return
+        sender.hasGivenUp = true
+        reject(turnedAway.refused('it has waited too long'))
+      })
+      stored.then(resolve, reject).finally(cancel)
+    })
+  }
+
+  async function store(given: Accepted, sender: Sender): Promise<readonly string[]> {
     const wanted = sizesOf(given.events)
     const taken = allowance.take(wanted)
-    if (!taken) return acceptWithoutRoom(given, sizeOf(wanted))
-    await write(given, wanted).finally(taken)
+    if (!taken) return storeWithoutRoom(given, sizeOf(wanted), sender)
+    await write(given, wanted, sender).finally(taken)
     return []
   }
 
-  /** A call that waits too long for room is refused, but stored all the same: its sender may never send it again. */
-  async function acceptWithoutRoom(given: Accepted, size: Size): Promise<readonly string[]> {
+  async function storeWithoutRoom(given: Accepted, size: Size, sender: Sender): Promise<readonly string[]> {
     requireWaitingRoom(withoutRoom, size)
     add(withoutRoom, size)
-    const room = withinAllowance(given).finally(() => subtract(withoutRoom, size))
-    const stored = room.then(async ({ call, unstored, written }) => {
-      try {
-        const isOnlyCounted = unstored.length > 0 && call.events.length === 0
-        if (!isOnlyCounted) await write(call, sizesOf(call.events))
-      } finally {
-        written()
-      }
-      return unstored
-    })
-    stored.catch(() => {})
-    await withDeadline(room, MAX_WAIT_MS, clock, () =>
-      turnedAway.refused('it has waited too long for room in the store'),
-    )
-    return stored
+    const room = withinAllowance(given, sender).finally(() => subtract(withoutRoom, size))
+    const { call, unstored, written } = await room
+    try {
+      const isOnlyCounted = unstored.length > 0 && call.events.length === 0
+      if (!isOnlyCounted) await write(call, sizesOf(call.events), sender)
+    } finally {
+      written()
+    }
+    return unstored
   }
 
   return {
@@ -181,11 +207,12 @@ export function createAcceptance(options: {
     turnedAway: turnedAway.lately,
   }
 
-  async function write(call: Accepted, sizes: Wanted) {
+  async function write(call: Accepted, sizes: Wanted, sender: Sender) {
     const size = sizeOf(sizes)
     requireWaitingRoom(waiting, size)
     add(waiting, size)
-    await batches.add({ ...call, size, isUnread: undefined, since: clock.monotonic() })
+    committingSince ??= clock.monotonic()
+    await batches.add({ ...call, size, sender, isUnread: undefined })
   }
 
   /** Throws if a call finds no room to wait. It looks nothing up: the store may hang, and nothing more may wait for it. */
@@ -193,15 +220,9 @@ export function createAcceptance(options: {
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
     if (waiting.rows === 0 || fits(waiting, size, most)) return
-    const isStalled = clock.monotonic() - committingSince >= STALLED_MS
-    throw isStalled && isSmall(size)
+    throw isStalled() && isSmall(size)
       ? tooMuch()
       : turnedAway.refused('too many deliveries wait for the store')
-  }
-
-  /** Which events of a call name something that was read before. */
-  async function lookUp({ events }: Accepted): Promise<ReadonlySet<NewEvent>> {
-    return new Set(events.some(({ kind }) => kind === 'event') ? await lookUps.add(events) : [])
   }
 
   /**
@@ -211,8 +232,10 @@ export function createAcceptance(options: {
    */
   async function withinAllowance(
     call: Accepted,
+    sender: Sender,
   ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
-    const read = await lookUp(call)
+    const isEvent = call.events.some(({ kind }) => kind === 'event')
+    const read: ReadonlySet<NewEvent> = isEvent ? await lookUps.add(call.events) : new Set()
     const wanted = sizesOf(call.events, (event) => read.has(event))
     const taken = await allowance.takeAfterAll(wanted)
     if (taken) return { call, unstored: [], written: taken }
@@ -223,7 +246,7 @@ export function createAcceptance(options: {
         (event) => event.kind === 'event' && !isFull[read.has(event) ? 'known' : 'event'],
       )
       const part = partOf(call, events, [...events, ...read])
-      if (part.requests.length + part.events.length > 0) await accept(part)
+      if (part.requests.length + part.events.length > 0) await store(part, sender)
       throw turnedAway.refused('the store keeps as many events as it may')
     }
     const rest = { ...wanted, unrecognised: NOTHING }
@@ -258,10 +281,14 @@ function partOf(
 
 interface Waiting extends Accepted {
   size: Size
-  /** Whether it names nothing that was read before; undefined: not looked up. */
+  sender: Sender
+  /** Whether it names something that was not read before; undefined: not looked up. */
   isUnread: boolean | undefined
-  /** When it began to wait for a batch. */
-  since: number
+}
+
+/** The sender of a call. It has given up when the call was refused because it waited too long. */
+interface Sender {
+  hasGivenUp: boolean
 }
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
@@ -269,8 +296,8 @@ const BATCH: Size = { rows: 300, bytes: 1024 * 1024 }
 const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
 const NOTHING: Size = { rows: 0, bytes: 0 }
 const NO_EVENTS: Wanted = { event: NOTHING, known: NOTHING, unrecognised: NOTHING }
-/** The events of a call by which it is looked up. */
-const LOOKED_AT = 16
+/** The events of one look-up: on SQLite the event loop waits for it. */
+const LOOKED_UP_AT_ONCE = 2_000
 /** The payload of a small call, such as a notice. */
 const SMALL_BYTES = 16 * 1024
 /** A commit takes less, unless the store does not answer. */

@@ -33,6 +33,8 @@ const DELETE_EVERY_MS = SECOND
 const WINDOW = 2_000
 /** Rows that are deleted at once to make room. */
 const BATCH = 500
+/** The entries that are deleted to make room, by status, in this order. */
+const FREED = { known: ['done', 'unhandled'], event: ['done', 'unhandled', 'dead'] } as const
 
 /** The most that the store keeps of what anybody with the delivery secret can send. */
 export interface Allowance {
@@ -48,8 +50,8 @@ export interface Allowance {
 /**
  * Bounds what the store keeps of entries and subscriptions that deliveries make. Events of what was read before, and all
  * others, which may be made up, have an allowance each, so neither takes the other's. Room is made from what is finished:
- * entries that were handled or that nobody handles, and subscriptions that the platform has denied, the oldest first. What
- * waits for its handler or for its first read is never deleted.
+ * entries that were handled or that nobody handles, then dead ones that may be made up, and subscriptions that the platform
+ * has denied, the oldest first. What waits for its handler or for its first read is never deleted.
  *
  * Between two measurements every event counts in both allowances, whatever it names, so accepting one asks the database
  * nothing. Beyond `UNCLEAR_PART` the caller looks up which of them it belongs to.
@@ -173,11 +175,12 @@ export function createAllowance(options: {
 
   /**
    * Deletes finished entries of events: first those that were handled, of each status the oldest. One that was set aside waits
-   * for its handler, so it is not among them. What finishes behind the search is found after the next measurement.
+   * for its handler, so it is not among them, and a dead one of what was read before may be replayed. What finishes behind
+   * the search is found after the next measurement.
    */
   async function deleteEntries(kind: 'event' | 'known') {
     // A range of the index for each status: for both together SQLite would sort all finished entries.
-    for (const status of ['done', 'unhandled'] as const) {
+    for (const status of FREED[kind]) {
       const key = `${kind} ${status}`
       for (; ; await nextTurn()) {
         const { isOne, source } = searchFor(kind, status, searchedTo.get(key) ?? 0)
@@ -191,7 +194,7 @@ export function createAllowance(options: {
         const rows = await engine.write((trx) =>
           sql<{ bytes: number }>`
             delete from journal where id in (
-              select id ${source} and seq <= ${last} and ${isOne} and (status = 'done' or settled_at is null)
+              select id ${source} and seq <= ${last} and ${isOne} and (status <> 'unhandled' or settled_at is null)
               order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
             ) returning octet_length(payload) as bytes`.execute(trx),
         )

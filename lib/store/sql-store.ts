@@ -99,10 +99,7 @@ export function createSqlStore(
     insertChanges: journal.insertChanges,
     async promote(trx, read) {
       await lanes.promote(trx, read)
-      await journal.promote(
-        trx,
-        read.map(({ subscriptionUid }) => subscriptionUid),
-      )
+      await journal.promote(trx, read)
     },
     recordRead: ownership.recordRead,
     notify,

@@ -36,6 +36,21 @@ export function createJournal(engine: Engine, lanes: Lanes) {
   // Only its unique indexes may keep a plan, so the businesses are looked up by a statement of their own.
   const insertOfBusinesses = inserting((of) => unreadOfBusiness(of('business')), false)
 
+  /** Among the newest entries of each business: anybody may know its uid before its first read, and send any number. */
+  const promoteBusinesses = prepare(
+    engine,
+    { business: 'text' },
+    ({ each, of }) => sql`
+      update journal set unread = 0 where id in (
+        select id from journal where unread = 1 and id in (
+          select id from (${each(sql`
+            select journal.id, journal.unread, journal.subscription_uid from journal
+            where business_uid = ${of('business')} order by received_at desc, seq desc limit ${sql.lit(PROMOTED_AMONG)}`)}
+          ) as newest where unread = 1 and subscription_uid is null
+        ) ${engine.skipLocked}
+      )`,
+  )
+
   function append(entries: readonly NewEntry[]): Write[] {
     if (entries.length === 0) return []
     const rows = entries.map((entry) => ({
@@ -72,14 +87,17 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       await run(engine, trx, ...append(entries))
     },
 
-    /** Follows the first read of these subscriptions: their events are not made up. */
-    async promote(trx: Connection, subscriptionUids: readonly string[]) {
-      if (subscriptionUids.length === 0) return
+    /** Follows the first read of these subscriptions: their events, and those of their businesses alone, are not made up. */
+    async promote(trx: Connection, read: readonly { subscriptionUid: string; businessUid: string }[]) {
+      if (read.length === 0) return
+      const uids = read.map(({ subscriptionUid }) => subscriptionUid)
       await sql`
         update journal set unread = 0 where id in (
-          select id from journal where ${engine.isOneOf('subscription_uid', subscriptionUids)} and unread = 1
+          select id from journal where ${engine.isOneOf('subscription_uid', uids)} and unread = 1
           ${engine.skipLocked}
         )`.execute(trx)
+      const businesses = new Set(read.map(({ businessUid }) => businessUid))
+      await run(engine, trx, promoteBusinesses([...businesses].map((business) => ({ business }))))
     },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */
@@ -121,6 +139,9 @@ type NewEntry = Pick<
   NewEvent,
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
 > & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
+
+/** The entries of a business of which its first read promotes some, in the transaction of that read. */
+const PROMOTED_AMONG = 1_000
 
 const NEW_COLUMNS = {
   id: 'text',

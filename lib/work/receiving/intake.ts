@@ -1,4 +1,5 @@
 import type { Clock } from '../../base/clock.js'
+import { createDeadlines } from '../../base/deadlines.js'
 import type { Envelope, Receipt } from '../../base/envelope.js'
 import { newId } from '../../base/ids.js'
 import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
@@ -24,8 +25,8 @@ type Classified =
  * Classifies envelopes, and writes each that is recognised as a journal entry, with the read it requests. All others of a
  * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
  *
- * Long arrays are classified one after the other, a few elements in each turn of the event loop, so that a flood of them
- * delays no short delivery.
+ * Long arrays are classified one after the other, the shortest first, a few elements in each turn of the event loop. So a
+ * flood of them delays no shorter delivery.
  */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
@@ -58,28 +59,49 @@ export function createIntake(options: {
     return write(envelopes.map((envelope) => asEntry(envelope, secret)))
   }
 
-  let lastInLine: Promise<unknown> = Promise.resolve()
-  let inLineCount = 0
+  let isClassifying = false
+  /** The long arrays that wait, the shortest first. */
+  const line: LongArray[] = []
+  const deadlines = createDeadlines(MAX_WAIT_MS, clock)
   const turnedAway = createTurnedAway(clock)
-  const turnAway = () => turnedAway.refused('too many long arrays wait to be read')
 
-  /** The entries of a long array, when those before it are classified. */
-  function inLine(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
-    if (inLineCount >= MAX_IN_LINE) return Promise.reject(turnAway())
-    inLineCount++
-    const since = clock.monotonic()
-    const entries = lastInLine.then(async () => {
-      inLineCount--
-      if (clock.monotonic() - since >= MAX_WAIT_MS) throw turnAway()
+  /** The entries of a long array, when the shorter ones are classified. */
+  async function inLine(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
+    if (isClassifying) await turnOf(envelopes.length)
+    isClassifying = true
+    try {
       const entries: Entry[] = []
       for (const envelope of envelopes) {
         if (entries.length % AT_ONCE === 0) await nextTurn()
         entries.push(asEntry(envelope, secret))
       }
       return entries
+    } finally {
+      const next = line.shift()
+      if (next) next.begin()
+      else isClassifying = false
+    }
+  }
+
+  function turnOf(length: number): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const long: LongArray = {
+        length,
+        begin() {
+          forget()
+          resolve()
+        },
+        refuse() {
+          forget()
+          line.splice(line.indexOf(long), 1)
+          reject(turnedAway.refused('too many long arrays wait to be read'))
+        },
+      }
+      const forget = deadlines.set(long.refuse)
+      line.push(long)
+      line.sort((a, b) => a.length - b.length)
+      if (line.length > MAX_IN_LINE) line.at(-1)?.refuse()
     })
-    lastInLine = entries.catch(() => {})
-    return entries
   }
 
   function write(all: Entry[]): Promise<Receipt[]> {
@@ -182,6 +204,13 @@ const TOO_DEEP = '"nested too deeply to be stored"'
 const MAX_ISSUES = 10
 /** The issue of an unrecognised delivery that was only counted. */
 const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
+
+/** A long array that waits. */
+interface LongArray {
+  length: number
+  begin(): void
+  refuse(): void
+}
 
 interface Entry {
   envelope: Envelope
