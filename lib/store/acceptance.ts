@@ -116,7 +116,7 @@ export function createAcceptance(options: {
 
   /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room or have waited too long. */
   async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
-    await Promise.all(calls.map(findUnread))
+    await Promise.all(calls.filter(({ isUnread }) => isUnread === undefined).map(findUnread))
     const sorted = [...calls].sort(
       (a, b) =>
         Number(isSmall(b.size)) - Number(isSmall(a.size)) ||
@@ -133,9 +133,8 @@ export function createAcceptance(options: {
     })
   }
 
-  /** Looks up, once, whether a call names something that was not read before. While the store cannot tell, none does. */
+  /** Looks up whether a call names something that was not read before. While the store cannot tell, none does. */
   async function findUnread(call: Waiting) {
-    if (call.isUnread !== undefined) return
     try {
       const read = await lookUps.add(call.events)
       call.isUnread = call.events.some((event) => !read.has(event))
