@@ -41,8 +41,8 @@ export async function createBusinesses(
   const { instances = 1, freshness, ...rest } = options
   const clock = createVirtualClock({
     dozeMs: 10 * MINUTE,
-    // The app itself waits a tenth of the time since the first refusal before it tries again.
-    attentive: { part: 0.05, leastMs: MINUTE },
+    // About thirty reads fit in a step, so longer ones would delay a thousand for hours.
+    attentive: { part: 0, leastMs: MINUTE },
   })
   /** After something has happened, reactions are measured in seconds, and for hours in minutes. */
   function lookClosely() {
