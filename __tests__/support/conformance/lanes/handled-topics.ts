@@ -128,7 +128,7 @@ export const HANDLED_TOPICS: Checks = {
     const lab = await first.withoutHandlers()
     await lab.handle([UPDATE])
     await lab.accept([eventOf('s1', { id: 'e1', key: 'k' })])
-    const held = await lab.leaseOne({ topics: [UPDATE], leaseMs: SHORT })
+    const held = await lab.leaseOne({ topics: [UPDATE], leaseMs: LONG })
     const look = (retireMs: number) => lab.handleTopics({ topics: [INSTALLED], rescueMs: 0, retireMs })
     await lab.pass(20)
     await look(10)
