@@ -9,7 +9,7 @@ import { readConfigs } from 'jest-config'
 import TestRunner from 'jest-runner'
 import Runtime from 'jest-runtime'
 
-const MAX_MEMORY_BYTES = 700e6
+const MAX_MEMORY_BYTES = 500e6
 
 process.env.NODE_ENV = 'test'
 process.on('disconnect', () => process.exit())
