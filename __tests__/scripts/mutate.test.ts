@@ -1,5 +1,5 @@
 import { execFileSync, spawnSync } from 'node:child_process'
-import { appendFileSync, existsSync, symlinkSync } from 'node:fs'
+import { appendFileSync, existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
 import { createSandbox } from '../../scripts/mutate/sandbox.js'
@@ -56,6 +56,7 @@ describe('the tests of a module', () => {
     expect(testsOf('lib/base/deadlines.ts')).toEqual(['__tests__/base/deadlines.test.ts'])
     expect(testsOf('lib/entitlement/purchase-state.ts')).toContain('__tests__/events/contract.test.ts')
     expect(testsOf('lib/options.ts')[0]).toBe('__tests__/marketplace/options.test.ts')
+    expect(testsOf('lib/testing/transitions.ts')[0]).toBe('__tests__/testing/simulator.test.ts')
     expect(testsOf('lib/sqlite/engine.ts')).toContain('__tests__/store/store-conformance.test.ts')
   })
 })
@@ -106,18 +107,32 @@ describe('npm run mutate', () => {
 })
 
 describe('the copy of the project', () => {
-  it('has what a test needs, also if the project was never built, and the module is built in one form only', async () => {
+  it('has what a test needs, also if the project was never built, or is built in one form only, and no test disturbs the next', async () => {
     const [clone, copy] = [temporaryFolder(), temporaryFolder()]
     execFileSync('git', ['clone', '--quiet', '--depth', '1', `file://${ROOT}`, clone])
     symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))
     appendFileSync(join(clone, '.git', 'info', 'exclude'), 'node_modules\n')
+    const leaves = '__tests__/base/leaves.test.ts'
+    const waits = '__tests__/base/waits.test.ts'
+    const hangs = '__tests__/base/hangs.test.ts'
+    writeFileSync(
+      join(clone, leaves),
+      "it('', () => void setTimeout(() => { throw new Error() }, 200).unref())",
+    )
+    writeFileSync(join(clone, waits), "it('', () => new Promise((resolve) => setTimeout(resolve, 500)))")
+    writeFileSync(join(clone, hangs), "it('', () => { while (true); })")
     const sandbox = createSandbox(clone, copy, true)
     onCleanUp(() => sandbox.remove())
     expect(existsSync(join(clone, 'lib', 'console', 'page-bundle.ts'))).toBe(false)
     expect(existsSync(join(copy, 'lib', 'console', 'page-bundle.ts'))).toBe(true)
     const module = 'lib/cli/journal/filter.ts'
     const unchanged = { module, line: 1, change: '', start: 0, end: 0, replacement: ' ' }
-    expect(await sandbox.notices(unchanged, ['__tests__/base/ids.test.ts'], 60_000)).toBe(false)
+    expect(await sandbox.run('__tests__/base/ids.test.ts', 60_000, unchanged)).toEqual(expect.any(Number))
+    // Neither a late error of a test nor a test that hangs disturbs the next.
+    expect(await sandbox.run(leaves, 60_000)).toEqual(expect.any(Number))
+    expect(await sandbox.run(waits, 60_000)).toEqual(expect.any(Number))
+    expect(await sandbox.run(hangs, 10_000)).toBeUndefined()
+    expect(await sandbox.run(waits, 60_000)).toEqual(expect.any(Number))
   })
 })
 

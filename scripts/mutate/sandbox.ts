@@ -1,4 +1,4 @@
-import { execFileSync, spawn } from 'node:child_process'
+import { type ChildProcess, execFileSync, spawn } from 'node:child_process'
 import {
   cpSync,
   existsSync,
@@ -9,25 +9,25 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join, relative } from 'node:path'
+import { dirname, join } from 'node:path'
 import { transformSync } from '@swc/core'
 import type { Mutant } from './mutants.js'
 
 export interface Sandbox {
-  /** Runs test files of the unchanged project. Returns how long each took that passed, in milliseconds. */
-  measure(tests: readonly string[]): Promise<Map<string, number>>
-  /** Whether one of the test files fails with the mutant, or has not ended in time. They run in this order. */
-  notices(mutant: Mutant, tests: readonly string[], timeoutMs: number): Promise<boolean>
+  /**
+   * Runs a test file, with the mutant if there is one. Returns how long it took in milliseconds, and `undefined` if it
+   * failed or has not ended in time.
+   */
+  run(test: string, timeoutMs: number, mutant?: Mutant): Promise<number | undefined>
   /** Ends the tests that run, and removes the copy. */
   remove(): void
 }
 
-/** In a report of jest. */
-interface TestResult {
-  name: string
-  status: 'passed' | 'failed'
-  startTime: number
-  endTime: number
+/** What the worker answers. */
+interface Outcome {
+  passed: boolean
+  tookMs: number
+  canRunMore: boolean
 }
 
 /** A copy of the project at `root` in `folder`, with its build if the tests of the mutants need one. */
@@ -48,28 +48,42 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
   execFileSync(process.execPath, [join(folder, 'scripts', 'build-console-page.mjs')])
   if (needsBuild) execFileSync('npm', ['run', 'build'], { cwd: folder, stdio: 'ignore' })
 
-  /** Kills the tests that run, and the processes that they started. */
-  let endTests: (() => void) | undefined
+  /** Runs test files until one hangs, or leaves something that could disturb the next: then the next has a new worker. */
+  let worker: ChildProcess | undefined
 
-  function runTests(tests: readonly string[], options: readonly string[], timeoutMs: number) {
-    const program = join(root, 'node_modules', 'jest', 'bin', 'jest.js')
-    const settings = ['--config', 'jest.mutate.config.mjs', '--runInBand', ...options, '--runTestsByPath']
-    const child = spawn(process.execPath, [program, ...settings, ...tests], {
+  function startWorker(): ChildProcess {
+    return spawn(process.execPath, [join(root, 'scripts', 'mutate', 'worker.mjs')], {
       cwd: folder,
-      stdio: 'ignore',
+      stdio: ['ignore', 'ignore', 'ignore', 'ipc'],
       detached: true,
       // Not UTC, so that no time is correct by chance.
       env: { ...process.env, TZ: 'Asia/Kathmandu' },
     })
-    return new Promise<boolean>((resolve) => {
-      endTests = () => void process.kill(-(child.pid as number), 'SIGKILL')
-      const timer = setTimeout(endTests, timeoutMs)
-      child.on('exit', (code) => {
-        clearTimeout(timer)
-        endTests = undefined
-        resolve(code === 0)
-      })
+  }
+
+  /** Kills the worker, and the processes that its tests started. */
+  function endWorker() {
+    try {
+      if (worker?.pid !== undefined) process.kill(-worker.pid, 'SIGKILL')
+    } catch {
+      // It has ended itself.
+    }
+    worker = undefined
+  }
+
+  async function runTest(test: string, timeoutMs: number): Promise<number | undefined> {
+    if (!worker?.connected) worker = startWorker()
+    const current = worker
+    const timer = setTimeout(endWorker, timeoutMs)
+    const outcome = await new Promise<Outcome | undefined>((resolve) => {
+      current.on('message', (message) => resolve(message as Outcome))
+      current.on('exit', () => resolve(undefined))
+      current.send(test, () => {})
     })
+    clearTimeout(timer)
+    current.removeAllListeners()
+    if (!outcome?.canRunMore) endWorker()
+    return outcome?.passed ? outcome.tookMs : undefined
   }
 
   function write(module: string, source: string) {
@@ -93,26 +107,20 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
   }
 
   return {
-    async measure(tests) {
-      const report = join(folder, 'measured.json')
-      await runTests(tests, ['--json', '--outputFile', report], 3_600_000)
-      const { testResults }: { testResults: TestResult[] } = JSON.parse(readFileSync(report, 'utf8'))
-      const passed = testResults.filter(({ status }) => status === 'passed')
-      return new Map(
-        passed.map(({ name, startTime, endTime }) => [relative(folder, name), endTime - startTime]),
-      )
-    },
-
-    async notices({ module, start, end, replacement }, tests, timeoutMs) {
+    async run(test, timeoutMs, mutant) {
+      if (mutant === undefined) return runTest(test, timeoutMs)
+      const { module, start, end, replacement } = mutant
       const source = readFileSync(join(folder, module), 'utf8')
       write(module, source.slice(0, start) + replacement + source.slice(end))
-      const passed = await runTests(tests, ['--bail'], timeoutMs)
-      write(module, source)
-      return !passed
+      try {
+        return await runTest(test, timeoutMs)
+      } finally {
+        write(module, source)
+      }
     },
 
     remove() {
-      endTests?.()
+      endWorker()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -3,7 +3,7 @@ import { dirname, join, relative } from 'node:path'
 
 /**
  * Returns the tests of a module: in the folder of `__tests__` that mirrors its own, the files that reach it by imports;
- * in the other folders, those that import it themselves. The files with the fewest steps to it come first.
+ * in the other folders, those that import it themselves. The mirror comes first, in it what has the fewest steps to it.
  */
 export function createTests(root: string) {
   const importsOf = readImports(root)
@@ -24,9 +24,9 @@ export function createTests(root: string) {
       const mirrors = mirrorsOf(root, module)
       const isInMirror = (test: string) => mirrors.some((mirror) => test.startsWith(`${mirror}/`))
       return tests
-        .map((test) => ({ test, steps: stepsTo(module, test) }))
-        .filter(({ test, steps }) => steps === 1 || (isInMirror(test) && steps < Number.POSITIVE_INFINITY))
-        .sort((a, b) => a.steps - b.steps)
+        .map((test) => ({ test, steps: stepsTo(module, test), elsewhere: !isInMirror(test) }))
+        .filter(({ steps, elsewhere }) => steps === 1 || (!elsewhere && steps < Number.POSITIVE_INFINITY))
+        .sort((a, b) => Number(a.elsewhere) - Number(b.elsewhere) || a.steps - b.steps)
         .map(({ test }) => test)
     },
 
