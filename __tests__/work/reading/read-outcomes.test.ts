@@ -63,6 +63,16 @@ describe('the pause of all reads', () => {
 describe('reads that fail', () => {
   const WORDS = 'reads fail for 3 of 3 businesses (platform_timeout)'
 
+  it('of what was never read do not count once a read finds a record, beside those that were answered', () => {
+    const { note, problems, pass } = outcomes()
+    note('a', MISSING, true)
+    for (const uid of ['b', 'c', 'd']) note(uid, OUTAGE, true)
+    pass(30 * SECOND)
+    expect(problems()).toHaveLength(1)
+    note('e', FOUND)
+    expect(problems()).toEqual([])
+  })
+
   it('of known subscriptions are not hidden by quick denials of made-up ones, nor the other way round', () => {
     for (const isUnread of [undefined, true]) {
       const { note, problems, pass, refusal } = outcomes()
@@ -161,7 +171,8 @@ function messagesOf(problems: readonly HealthProblem[]): string[] {
 
 function outcomes() {
   let passed = 0
-  const clock = { now: () => passed, monotonic: () => passed } as Clock
+  // A monotonic clock may begin with any number.
+  const clock = { now: () => passed, monotonic: () => 1_000 * MINUTE + passed } as Clock
   return {
     ...createReadOutcomes({ clock }),
     pass: (ms: number) => {
