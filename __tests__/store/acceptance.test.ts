@@ -199,14 +199,26 @@ describe('C26 the shared commit of deliveries', () => {
   })
 
   it('C395 turns away no small call while a commit takes long: then the store is to blame', async () => {
-    const { submit, accept, batches, time } = committer({ before: () => time.sleep(10_000) })
+    const { submit, accept, batches, time } = committer({
+      before: () => time.sleep(10_000),
+      maxBatch: { rows: 2, bytes: MIB },
+    })
     const first = submit({ kib: 1 })
     await time.rest()
     const small = submit({ kib: 9 })
     const large = accept({ events: [eventOf(2), eventOf(2)], requests: [] }).catch(({ code }) => code)
     expect(await time.until(large)).toBe('delivery_turned_away')
     await time.until(Promise.all([first, small]))
-    expect(batches).toEqual([[1], [9, 2, 2]])
+    expect(batches).toEqual([[1], [9]])
+  })
+
+  it('C395 turns nothing away that waits for the store alone, while no more waits than a batch holds', async () => {
+    const { submit, accept, batches, time, turnedAway } = committer({ before: () => time.sleep(10_000) })
+    const first = submit({ kib: 1 })
+    await time.rest()
+    const large = accept({ events: [eventOf(2), eventOf(2)], requests: [] })
+    await time.until(Promise.all([first, large]))
+    expect([batches, turnedAway()]).toEqual([[[1], [2, 2]], null])
   })
 
   it('C395 turns away no small call while the store does not answer which are known', async () => {

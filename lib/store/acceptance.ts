@@ -162,14 +162,16 @@ export function createAcceptance(options: {
    * store keeps enough of them.
    */
   function accept(given: Accepted): Promise<readonly string[]> {
-    const sender: Sender = { hasGivenUp: false }
+    const sender: Sender = { hasGivenUp: false, waitsForRoom: false }
     const stored = store(given, sender)
     // The app waits for its own requests as long as it wants.
     if (given.events.length === 0) return stored
     return new Promise((resolve, reject) => {
       const cancel = deadlines.set(() => {
-        // Then the store is to blame, and the deadline of the delivery says so.
-        if (isStalled() && isSmall(sizeOf(sizesOf(given.events)))) return
+        // Unless it waits behind others, the store is to blame, and the deadline of the delivery says so.
+        const isBehind =
+          !fits(waiting, NOTHING, maxBatch) && !(isStalled() && isSmall(sizeOf(sizesOf(given.events))))
+        if (!isBehind && !sender.waitsForRoom) return
         sender.hasGivenUp = true
         reject(turnedAway.refused('it has waited too long'))
       })
@@ -188,7 +190,11 @@ export function createAcceptance(options: {
   async function storeWithoutRoom(given: Accepted, size: Size, sender: Sender): Promise<readonly string[]> {
     requireWaitingRoom(withoutRoom, size)
     add(withoutRoom, size)
-    const room = withinAllowance(given, sender).finally(() => subtract(withoutRoom, size))
+    sender.waitsForRoom = true
+    const room = withinAllowance(given, sender).finally(() => {
+      sender.waitsForRoom = false
+      subtract(withoutRoom, size)
+    })
     const { call, unstored, written } = await room
     try {
       const isOnlyCounted = unstored.length > 0 && call.events.length === 0
@@ -288,6 +294,8 @@ interface Waiting extends Accepted {
 /** The sender of a call. It has given up when the call was refused because it waited too long. */
 interface Sender {
   hasGivenUp: boolean
+  /** The call waits for room in an allowance. */
+  waitsForRoom: boolean
 }
 
 /** About 10 ms of the event loop on SQLite: 30 µs for a delivery with its refresh request. */
