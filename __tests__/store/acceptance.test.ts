@@ -304,6 +304,8 @@ function committer({
     clock: { ...time.forProcess(), ...clock },
     health: { watch: (write) => write() },
     announce() {},
+    whileOpen: (work) => work(),
+    isClosed: () => false,
     ...bounds,
   })
   const submit = ({ kib }: { kib: number }) => accept({ events: [eventOf(kib)], requests: [] })

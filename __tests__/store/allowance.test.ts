@@ -437,6 +437,28 @@ describe('a flood beyond the allowance', () => {
     await store.close()
   })
 
+  it('is measured in the background, which ends before the store closes', async () => {
+    const { engine, hold } = countedEngine()
+    let hasEnded = false
+    const closing: typeof engine = {
+      ...engine,
+      async close() {
+        hasEnded = true
+        await engine.close()
+      },
+    }
+    const store = createSqlStore(closing, systemClock, { most: ROOMY })
+    await store.open()
+    const release = hold()
+    await store.accept([eventOf('s1')])
+    const closed = store.close()
+    await sleep(50)
+    expect(hasEnded).toBe(false)
+    release()
+    await closed
+    expect(hasEnded).toBe(true)
+  })
+
   it('A60 that waits long for room is refused as such, and stored all the same', async () => {
     const { engine, hold } = countedEngine()
     const most = { ...ROOMY, event: { rows: 10, bytes: 1_000_000 } }

@@ -4,6 +4,7 @@ import { createDeadlines } from '../base/deadlines.js'
 import { MarketplaceError } from '../base/errors.js'
 import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
 import type { Journal } from './journal/journal.js'
+import type { LifeCycle } from './life-cycle.js'
 import type { Ownership } from './ownership.js'
 import type { Hint, NewEvent } from './port/store.js'
 import type { Engine } from './sql/engine.js'
@@ -43,6 +44,9 @@ export function createAcceptance(options: {
   health: Pick<WriteHealth, 'watch'>
   clock: Clock
   announce(hint: Hint): void
+  /** For all that goes on after a reply: closing waits for it, because a connection in use keeps its engine open. */
+  whileOpen: LifeCycle['whileOpen']
+  isClosed: LifeCycle['isClosed']
   /** The largest batch. A single call may be larger. */
   maxBatch?: Size
   /** The most that waits. */
@@ -51,13 +55,13 @@ export function createAcceptance(options: {
   most?: Allowance
 }) {
   const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
-  const { maxBatch = BATCH, maxWaiting = WAITING } = options
+  const { whileOpen, isClosed, maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
   /** What waits for room in an allowance. */
   const withoutRoom: Size = { rows: 0, bytes: 0 }
   const turnedAway = createTurnedAway(clock)
   const allowance = createAllowance({
-    ...{ engine, clock, onDeleted: turnedAway.deleted },
+    ...{ engine, clock, whileOpen, isClosed, onDeleted: turnedAway.deleted },
     ...(options.most && { allowance: options.most }),
   })
 
@@ -163,7 +167,7 @@ export function createAcceptance(options: {
    */
   function accept(given: Accepted): Promise<readonly string[]> {
     const sender: Sender = { hasGivenUp: false, waitsForRoom: false }
-    const stored = store(given, sender)
+    const stored = whileOpen(() => store(given, sender))
     // The app waits for its own requests as long as it wants.
     if (given.events.length === 0) return stored
     return new Promise((resolve, reject) => {

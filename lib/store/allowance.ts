@@ -1,5 +1,7 @@
 import { type Clock, MINUTE, SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
 import { nextTurn } from '../base/waiting.js'
+import type { LifeCycle } from './life-cycle.js'
 import { ENTRY_STATUSES, type EntryStatus, type NewEvent, URGENCY } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import { type Sql, sql } from './sql/sql.js'
@@ -59,11 +61,13 @@ export interface Allowance {
 export function createAllowance(options: {
   engine: Pick<Engine, 'read' | 'write' | 'skipLocked' | 'byIndex'>
   clock: Pick<Clock, 'monotonic'>
+  whileOpen: LifeCycle['whileOpen']
+  isClosed: LifeCycle['isClosed']
   allowance?: Allowance
   /** Called with the number of finished entries that were deleted to make room. */
   onDeleted(count: number): void
 }) {
-  const { engine, clock, allowance = ALLOWANCE, onDeleted } = options
+  const { engine, clock, whileOpen, isClosed, allowance = ALLOWANCE, onDeleted } = options
   /** What is stored, at most. */
   let used = nothing()
   /** What is not written yet, so no measurement counts it. */
@@ -87,7 +91,7 @@ export function createAllowance(options: {
     const size = zero()
     for (const status of ENTRY_STATUSES) {
       let after: number | null = 0
-      for (; after !== null && fits(size, zero(), allowance[kind]); await nextTurn()) {
+      for (; after !== null && fits(size, zero(), allowance[kind]); await nextWindow()) {
         const { isOne, source } = searchFor(kind, status, after)
         const row = await engine.read((db) =>
           sql<{ rows: number; ones: number | null; bytes: number | null; last: number | null }>`
@@ -119,9 +123,15 @@ export function createAllowance(options: {
         }
   }
 
+  /** A measurement takes long, and ends when the store closes. */
+  async function nextWindow() {
+    await nextTurn()
+    if (isClosed()) throw new MarketplaceError('closed', 'Cannot measure the store: it was closed')
+  }
+
   async function subscriptions(): Promise<number> {
     let count = 0
-    for (let after: number | null = -1; after !== null; await nextTurn()) {
+    for (let after: number | null = -1; after !== null; await nextWindow()) {
       const rest: Sql = sql`from subscriptions
         where urgency = ${sql.lit(URGENCY.eventOfUnread)} and refresh_at > ${after}`
       // A window ends with all rows that are due at the same time as its last one.
@@ -164,6 +174,13 @@ export function createAllowance(options: {
       measuring = undefined
     })
     await measuring
+  }
+
+  /** A measurement that nobody waits for. The next one that is due repeats it if it fails. */
+  function measureMeanwhile() {
+    if (isClosed()) return
+    const measured = measure().catch(() => {})
+    whileOpen(() => measured)
   }
 
   /** Before something is refused or deleted for events: some that were counted may belong to the other allowance. */
@@ -274,7 +291,7 @@ export function createAllowance(options: {
     /** As `use`, for events that nobody looked up. Undefined: look them up, and `takeAfterAll`. */
     take(wanted: Wanted): (() => void) | undefined {
       // What other processes and earlier ones have stored is known a moment later.
-      if (measureAgainAt === Number.NEGATIVE_INFINITY) measure().catch(() => {})
+      if (measureAgainAt === Number.NEGATIVE_INFINITY) measureMeanwhile()
       if (!hasRoom(wanted, UNCLEAR_PART)) return undefined
       unclear += wanted.event.rows
       return use(wanted)
@@ -287,7 +304,7 @@ export function createAllowance(options: {
     async takeAfterAll(wanted: Wanted): Promise<(() => void) | undefined> {
       // What is known waits for no measurement, if nearly all of it was counted exactly.
       const isClear = wanted.event.rows === 0 && unclear <= allowance.known.rows * UNCLEAR_PART_OF_KNOWN
-      if (missing(wanted).length === 0 || isClear) measure().catch(() => {})
+      if (missing(wanted).length === 0 || isClear) measureMeanwhile()
       else await measureAgain()
       for (let isMeasured = false; ; ) {
         if (hasRoom(wanted)) return use(wanted)

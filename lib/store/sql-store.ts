@@ -75,6 +75,8 @@ export function createSqlStore(
   })
   const acceptance = createAcceptance({
     ...{ engine, ownership, request, journal, subscriptions, health, clock, announce },
+    whileOpen: (work) => whileOpen(work),
+    isClosed: () => isClosed(),
     ...bounds,
   })
   const closing = new AbortController()
@@ -122,12 +124,12 @@ export function createSqlStore(
         requireStorable(event.refresh)
         requests.push({ request: event.refresh, cause: 'event' })
       }
-      return whileOpen(() => acceptance.accept({ events, requests }))
+      return acceptance.accept({ events, requests })
     },
 
     async requestRefresh(request, cause = 'request') {
       requireStorable(request)
-      await whileOpen(() => acceptance.accept({ events: [], requests: [{ request, cause }] }))
+      await acceptance.accept({ events: [], requests: [{ request, cause }] })
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
