@@ -61,7 +61,7 @@ describe('deadlines that share one timer', () => {
   })
 
   it('use one timer at a time, and none when no deadline is pending', async () => {
-    const { clock, timers, deadlines } = setUp()
+    const { clock, late, timers, deadlines } = setUp()
     for (let i = 0; i < 1_000; i++) {
       deadlines.start(`item ${i}`)
       if (i % 10 !== 0) deadlines.stop(`item ${i}`)
@@ -76,6 +76,10 @@ describe('deadlines that share one timer', () => {
     deadlines.stop('later')
     deadlines.rest()
     expect(timers.armed).toBe(0)
+    deadlines.start('after the rest')
+    expect(timers.armed).toBe(1)
+    await clock.advance(LIMIT)
+    expect(late.at(-1)?.[0]).toBe('after the rest')
   })
 
   it('continue when one of them throws', async () => {
