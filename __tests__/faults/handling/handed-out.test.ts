@@ -82,6 +82,57 @@ describe.each(ENGINE_NAMES)('entries that were handed out, on %s', (engineName) 
     expect(seen).toEqual(ids.slice(0, 1))
   })
 
+  it('H216 are not handled if an erasure of this process deletes them while they are being claimed', async () => {
+    const { store } = await open()
+    const [claimed, erased] = [gate(), gate()]
+    const marketplace = openMarketplace(await startPlatform(), {
+      store: storeOption({
+        ...store,
+        async claimLanes(options) {
+          const claims = await store.claimLanes(options)
+          if (claims.length > 0) {
+            claimed.open()
+            await erased.opened
+          }
+          return claims
+        },
+      }),
+    })
+    const seen: string[] = []
+    marketplace.onAny(({ id }) => void seen.push(id))
+    await accepted(store, 1)
+    await claimed.opened
+    await marketplace.businesses.erase('b1', { actor: 'ada' })
+    erased.open()
+    const ofAnother = eventOf('s2', 'b2')
+    await store.accept([ofAnother])
+    await until('the event of another business is handled', () => seen.includes(ofAnother.id))
+    expect(seen).toEqual([ofAnother.id])
+  })
+
+  it('H216 are not handled after the erasure of the business that has their subscription, although they name another', async () => {
+    const { store } = await open()
+    const marketplace = openMarketplace(await startPlatform(), { store: storeOption(store) })
+    const seen: string[] = []
+    const [begun, erased] = [gate(), gate()]
+    await handling(store, EVERY_TOPIC)
+    marketplace.onAny(async ({ id }) => {
+      seen.push(id)
+      begun.open()
+      await erased.opened
+    })
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'erased' })
+    const events = [eventOf('s1', 'other'), eventOf('s1', 'other')]
+    await store.accept(events)
+    await begun.opened
+    await marketplace.businesses.erase('erased', { actor: 'ada' })
+    erased.open()
+    const later = eventOf('s2', 'other')
+    await store.accept([later])
+    await until('a later event is handled', () => seen.includes(later.id))
+    expect(seen).toEqual([events[0]?.id, later.id])
+  })
+
   it('H216 are not handled while it cannot be found out whether they were erased', async () => {
     const { store } = await open()
     let isAway = false

@@ -45,7 +45,7 @@ export function createErasing(options: {
 }) {
   const { engine, read, write, lanes, journal, offsetOf, notify, announce } = options
 
-  async function deleteEntries(trx: Connection, which: Sql): Promise<number> {
+  async function deleteEntries(trx: Connection, businessUid: string, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
       select id, key from journal where ${which} and kind <> 'action' limit ${BATCH}`.execute(trx)
     if (found.length === 0) return 0
@@ -53,18 +53,30 @@ export function createErasing(options: {
     await sql`select key from lanes where ${engine.isOneOf('key', keys)} order by key ${engine.forUpdate}`.execute(
       trx,
     )
-    const deleted = await sql<{ key: string; status: string }>`
+    const deleted = await sql<{ key: string; status: string; business_uid: string | null }>`
       delete from journal where id in (
         select id from journal where ${engine.isOneOf(
           'id',
           found.map(({ id }) => id),
         )} order by id ${engine.forUpdate}
-      ) returning key, status`.execute(trx)
-    const pending = new Set(deleted.flatMap(({ key, status }) => (status === 'pending' ? key : [])))
-    await lanes.advance(trx, [...pending], 'free')
+      ) returning key, status, business_uid`.execute(trx)
+    const pending = deleted.filter(({ status }) => status === 'pending')
+    const lanesOfPending = [...new Set(pending.map(({ key }) => key))]
+    await lanes.advance(trx, lanesOfPending, 'free')
     // The lanes are taken back, not freed: handlers may still be running, and two entries of a lane are never handled at once.
-    await lanes.takeBack(trx, [...pending])
+    await lanes.takeBack(trx, lanesOfPending)
+    // An event may name another business than the one that has its subscription: then any lane may have lost its lease.
+    if (pending.some((entry) => entry.business_uid !== businessUid)) await tell(trx, OF_ANY)
     return found.length
+  }
+
+  /**
+   * Gives a hint to other processes with the commit, and to this one before it: while the rows are locked, so a holder in
+   * this process that asks for its lease waits for the commit.
+   */
+  async function tell(trx: Connection, hint: Hint) {
+    await engine.announceIn?.(trx, [hint])
+    notify(hint)
   }
 
   async function begin(trx: Connection, businessUid: string, record: NewAction) {
@@ -140,6 +152,7 @@ export function createErasing(options: {
     if (uids.length === 0) return 0
     const deleted = await deleteEntries(
       trx,
+      businessUid,
       sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
     )
     if (deleted === BATCH) return deleted
@@ -148,7 +161,7 @@ export function createErasing(options: {
   }
 
   const entries = (trx: Connection, businessUid: string): Promise<number> =>
-    deleteEntries(trx, sql`business_uid = ${businessUid}`)
+    deleteEntries(trx, businessUid, sql`business_uid = ${businessUid}`)
 
   async function end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
     const written = await sql<{ payload: string; received_at: number }>`
@@ -168,10 +181,8 @@ export function createErasing(options: {
       for (const part of [candidates, subscriptions, entries]) {
         for (let batch = 1; batch > 0; rows += batch) {
           batch = await write(async (trx) => {
-            await engine.announceIn?.(trx, [erased])
             const count = await part(trx, businessUid)
-            // While the rows are locked: a holder in this process that asks for its lease waits for the commit.
-            notify(erased)
+            await tell(trx, erased)
             return count
           })
           await nextTurn()
@@ -184,6 +195,8 @@ export function createErasing(options: {
     return { rows, at: at + offsetOf(undefined) }
   }
 }
+
+const OF_ANY: Hint = { kind: 'decided', businessUid: null, superseded: false }
 
 type Action = AuditRow & { seq: number }
 

@@ -63,6 +63,8 @@ export function createDispatcher(
   })
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
+  /** When lanes of a business (null: of any) were last doubted, the oldest first: for as long as a claim may take. */
+  const lastDoubts = new Map<string | null, number>()
   /**
    * Fewer when lanes are deep: each then hands out more entries, for one lease and one finish. See
    * docs/decisions/lanes-at-once.md.
@@ -105,9 +107,16 @@ export function createDispatcher(
   const resultsOf = (lane: LaneClaim, interrupted: AbortSignal) =>
     createLaneResults({ lane, finishes, interrupted, onWritten: note })
 
-  async function run(lane: LaneClaim, { signal: interrupted, isHeld, leaveSlot }: RunInSlot) {
+  /** Whether the doubt came while the lane was being claimed: whether before or after the claim is not known. */
+  function wasDoubtedSince(claimBegan: number, { entries }: LaneClaim) {
+    const businesses = [null, ...entries.map(({ businessUid }) => businessUid)]
+    return businesses.some((business) => (lastDoubts.get(business) ?? Number.NEGATIVE_INFINITY) >= claimBegan)
+  }
+
+  async function run(lane: LaneClaim, { signal: interrupted, isHeld, claimBegan, leaveSlot }: RunInSlot) {
     const results = resultsOf(lane, interrupted)
     const beganAt = clock.monotonic()
+    if (wasDoubtedSince(claimBegan, lane)) doubted.add(lane)
     try {
       for (const [place, entry] of lane.entries.entries()) {
         await slices.yieldIfOver()
@@ -160,6 +169,13 @@ export function createDispatcher(
     },
     /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
     doubt(business: string | null) {
+      const now = clock.monotonic()
+      for (const [each, at] of lastDoubts) {
+        if (now - at <= leaseMs) break
+        lastDoubts.delete(each)
+      }
+      lastDoubts.delete(business)
+      lastDoubts.set(business, now)
       for (const lane of loop.items())
         if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
           doubted.add(lane)

@@ -21,6 +21,8 @@ export interface RunningLease {
   signal: AbortSignal
   /** Whether the lease is held by the clock: after a stall of the process the signal may be late. */
   isHeld(): boolean
+  /** When the claim began, by the monotonic clock. */
+  claimBegan: number
 }
 
 interface Running<Item> {
@@ -91,7 +93,8 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
         // The claim took longer than the lease.
         if (heldUntil <= clock.monotonic()) lose(each)
         const isHeld = () => !each.isOver && clock.monotonic() < each.heldUntil
-        each.done = run(item, { signal: controller.signal, isHeld })
+        const claimBegan = heldUntil - leaseMs
+        each.done = run(item, { signal: controller.signal, isHeld, claimBegan })
           .catch(onError)
           .finally(() => {
             each.isOver = true
