@@ -17,7 +17,7 @@ const TIMEOUT_MS = 30 * SECOND
  */
 export function createSettling(options: {
   store: Pick<Store, 'dueWork'>
-  /** The topics this process handles. Undefined if other processes do: then every pending entry counts. */
+  /** The topics this process handles. Undefined if other processes do: then entries of all topics that a process handles count. */
   topics: (() => readonly Topic[]) | undefined
   /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
   areTopicsKnown(): boolean

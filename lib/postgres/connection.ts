@@ -46,8 +46,9 @@ export interface PostgresConnection {
   release(destroy?: boolean): void
 }
 
-/** The longest statement. The database gives up before this process does, so that it does no useless work. */
+/** The longest statement. The database gives up one before this process does, so that it does no useless work. */
 export const STATEMENT_MS = 5 * SECOND
+/** How long the answer may take, of one statement or of all in a round trip. */
 const REPLY_MS = STATEMENT_MS + SECOND
 /** How long a connection may take to answer that is asked only whether it does. */
 const PING_MS = SECOND

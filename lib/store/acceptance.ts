@@ -29,8 +29,8 @@ interface Accepted {
  * than it writes, so only large ones make others wait. Of both kinds those go first that the app asked for or that name only
  * what was read before. The last ones in this order are refused when too much waits.
  *
- * A delivery that waits until its sender gives up is refused as well. A large one is then not stored; a small one is, because
- * it may be a first purchase that nobody sends again.
+ * A delivery that waits until its sender gives up is refused as well. A large one is then not stored, unless its batch is
+ * being written; a small one always is, because it may be a first purchase that nobody sends again.
  */
 export function createAcceptance(options: {
   engine: Pick<

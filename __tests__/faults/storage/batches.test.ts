@@ -1,6 +1,7 @@
 import '../../support/machine/failing-disk.js'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
+import { STATEMENT_MS } from '../../../lib/postgres/connection.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
@@ -88,6 +89,7 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     }[engineName]
     onCleanUp(standstill.end)
     await standstill.begin()
+    const begunAt = performance.now()
 
     const under = store.accept([eventOf('first')]).then(kept, refused)
     // The first item is taken within a turn or two; later items wait for it.
@@ -110,7 +112,9 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
 
     await standstill.end()
-    expect(await under).toBe('kept')
+    // On a busy machine the standstill lasts longer than PostgreSQL gives a statement.
+    const isLong = engineName === 'PostgreSQL' && performance.now() - begunAt > STATEMENT_MS
+    expect(isLong ? ['kept', 'store_unavailable'] : ['kept']).toContain(await under)
     const ended = await Promise.all(waiting)
     expect(['kept', 'delivery_turned_away']).toEqual(expect.arrayContaining([...new Set(ended)]))
     // Some that waited too long are refused, but small ones are stored all the same.

@@ -35,7 +35,7 @@ export interface Subscription {
   state: string | null
   /** Why it counts as ended, although no record shows that; null while it does not. */
   gone: Gone | null
-  /** When a read last confirmed `state`. */
+  /** When a read last confirmed `state`, or the end was believed. */
   readAt: number | null
   /** When an event, `track` or `refresh` last requested a read. */
   requestedAt: number | null
@@ -90,7 +90,7 @@ export const URGENCY = {
   eventOfUnread: 1,
   /** `track`, `refresh` or an import. */
   track: 2,
-  /** The verification of a successful read. */
+  /** The verification of an answer: of a record, or of an end. */
   verification: 3,
   /** The regular read of every subscription. */
   reconcile: 4,

@@ -26,7 +26,7 @@ export interface SubscriptionsTable {
   owed_since: number | null
   /** When the next read is due; while leased, when the lease runs out. Null: given up. */
   refresh_at: number | null
-  /** The end of the pause after the last read. A request makes the row due no earlier. */
+  /** The end of the pause after the last read, or after its return unmade. A request makes the row due no earlier. */
   not_before: number | null
   urgency: Urgency
   /** Why the next read is made: the place of the cause in `CAUSES`. */
@@ -109,7 +109,7 @@ export interface JournalTable {
 /** A key that has pending entries. Its head is the pending entry with the lowest `seq`. docs/states.md has its states. */
 export interface LanesTable {
   key: string
-  /** The topic of the head. */
+  /** The topic of the head; while a holder keeps its lease after a finish, still that of the head at its claim. */
   topic: string
   /** When the head is due; while leased, when the lease runs out. */
   due_at: number

@@ -274,7 +274,7 @@ const TOO_LATE = ' too late'
 function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean, mark = '') {
   const { found, settled, failure, progress, nextInMs, candidate } = finish
   const record = found?.record ?? null
-  // A refusal is an answer of the platform, so it settles the request.
+  // A refusal is an answer of the platform too: the request is owed no longer for want of one (`owed_since`).
   const isRefused = REFUSALS.includes(failure ?? '')
   return {
     uid: claim.id,

@@ -2,7 +2,7 @@ import { DAY } from '../../base/clock.js'
 import { CAUSES, type Cause, type RefreshRequest } from '../port/store.js'
 import { byBytes } from '../sql/lock-order.js'
 
-/** A refresh request, and its cause. Requests of events precede those of `track`, `refresh` and imports. */
+/** A refresh request, and its cause. The cause of an event outranks `track`, `refresh` and imports. */
 export interface Requested {
   request: RefreshRequest
   cause: Cause

@@ -29,10 +29,10 @@ export function createRefreshRequests(engine: Engine) {
     request(requests: readonly Requested[]): Write[] {
       const { rounds, records } = mergeRequests(requests, Math.floor(engine.clock.now()))
       const writes: Write[] = []
-      // Statements of these kinds skip rows that others have locked, so the rows are locked before.
-      const maySkipRows =
+      // Statements of these kinds skip rows that others have locked, or lock theirs in any order.
+      const isHoldNeeded =
         records.length > 0 || rounds.some(({ stored, businesses }) => stored.length + businesses.length > 0)
-      if (engine.holdNames && maySkipRows) writes.push(hold(heldRows(rounds, records)))
+      if (engine.holdNames && isHoldNeeded) writes.push(hold(heldRows(rounds, records)))
       for (const { named, stored, businesses } of rounds) {
         if (named.length > 0) writes.push(requestNamed(named))
         if (stored.length > 0) writes.push(requestStored(stored))

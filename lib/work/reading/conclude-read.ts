@@ -62,6 +62,7 @@ export function concludeRead(claim: ReadClaim, result: ReadResult, env: Conclude
       return tryAgain(read, 'platform_throttled', inMs)
     }
     case 'credentials_refused':
+      // Longer than all reads pause here (`outcomes.ts`): after that others are tried first.
       return tryAgain(read, 'app_credentials_refused', spread(30 * SECOND, 0.5, random))
   }
 }

@@ -48,6 +48,7 @@ export function createRefresher(
     hasSeat: classes.hasSeat,
     async claim(limit, others) {
       if (outcomes.isPaused()) return { items: [], isAll: true }
+      // Leases ahead count as all others do: of these what was never read may have half too, as it costs reads.
       const { choose } = classes.chooser(others, others.length + limit)
       const room = pace.room()
       let isPaced = false

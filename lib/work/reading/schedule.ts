@@ -69,8 +69,8 @@ export interface Progress {
   /** Reads that the platform did not answer since it last showed a record, or a read was requested. */
   outages: number
   /**
-   * Reads since it last showed a record that it refused or, before the first record, did not show; with the first and the
-   * last time.
+   * Reads since it last showed a record that it refused; also those that it did not show, before the first record and where
+   * its end is canceled or evident. With the first time and, before the first record, the last one.
    */
   refusals: number
   refusedSince: number | null
