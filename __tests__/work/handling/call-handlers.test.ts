@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { DAY, HOUR, SECOND } from '../../../lib/base/clock.js'
+import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
 import type { Entry } from '../../../lib/store/port/store.js'
 import { createHandlerCalls } from '../../../lib/work/handling/call-handlers.js'
@@ -25,6 +25,33 @@ describe('an entry whose payload cannot be made now', () => {
     expect(await tried(young, UNKNOWN)).toMatchObject({ kind: 'retry' })
     await clock.advance(1)
     expect(await tried(young, UNKNOWN)).toMatchObject({ kind: 'dead' })
+  })
+
+  it('is dead in time beside more of them than a process remembers, and those that it does not remember are so later', async () => {
+    const { clock, tried } = calls()
+    const old = { receivedAt: clock.now() - 2 * DAY }
+    const ids = Array.from({ length: 10_000 }, (_, i) => `e${i}`)
+    const all = [...ids, 'one more']
+    const kinds = async (of: readonly string[]) =>
+      new Set(await Promise.all(of.map(async (id) => (await tried({ ...old, id }, UNKNOWN))?.kind)))
+    expect(await kinds(all)).toEqual(new Set(['retry']))
+    await clock.advance(HOUR - 1)
+    expect(await kinds(all)).toEqual(new Set(['retry']))
+    await clock.advance(1)
+    expect(await kinds(ids)).toEqual(new Set(['dead']))
+    expect(await kinds(['one more'])).toEqual(new Set(['retry']))
+    await clock.advance(HOUR)
+    expect(await kinds(['one more'])).toEqual(new Set(['dead']))
+  })
+
+  it('that nobody looks at any more makes room for another', async () => {
+    const { clock, tried } = calls()
+    const old = { receivedAt: clock.now() - 2 * DAY }
+    for (let i = 0; i < 10_000; i++) await tried({ ...old, id: `gone ${i}` }, UNKNOWN)
+    await clock.advance(10 * MINUTE)
+    await tried(old, UNKNOWN)
+    await clock.advance(HOUR)
+    expect(await tried(old, UNKNOWN)).toMatchObject({ kind: 'dead' })
   })
 
   it('does not call handlers again that have returned before', async () => {

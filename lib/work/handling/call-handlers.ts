@@ -191,32 +191,47 @@ const APART_MS = 5
  * at once.
  */
 const AT_LEAST_MS = HOUR
+/** The entries whose wait a process remembers. */
+const MOST_REMEMBERED = 10_000
+/** An entry that was not looked at for so long has been handled by another process, or was erased. */
+const FORGOTTEN_AFTER_MS = 10 * MINUTE
 
 /**
  * The pauses of entries whose payload cannot be made now, because the answer for their business is not known or the store
  * cannot be read. A pause grows with the time that the entry has waited in this process. The wait ends with the retention.
  */
 function createPutOffs({ retentionMs, clock }: { retentionMs: number; clock: Clock }) {
-  /** When this process first put the entry off, by its id. */
-  const firstAt = new LRUCache<string, number>({ max: 10_000 })
+  /** By the id of an entry: when this process first put it off, and last. The longest not looked at comes first. */
+  const waits = new Map<string, { firstAt: number; lookedAt: number }>()
   let lastUntil = Number.NEGATIVE_INFINITY
+
+  function waitedUntil(now: number, id: string): number {
+    const firstAt = waits.get(id)?.firstAt ?? now
+    waits.delete(id)
+    const [longest] = waits
+    if (longest && waits.size >= MOST_REMEMBERED) {
+      // No entry takes the place of another that waits: with more of them than places none would ever have waited for long.
+      if (now - longest[1].lookedAt < FORGOTTEN_AFTER_MS) return 0
+      waits.delete(longest[0])
+    }
+    waits.set(id, { firstAt, lookedAt: now })
+    return now - firstAt
+  }
 
   return {
     /** The pause until the next look, in ms; null: the entry is older than its retention, so it waits no longer. */
     pauseMs({ id, receivedAt }: Pick<Entry, 'id' | 'receivedAt'>): number | null {
       const now = clock.monotonic()
-      const first = firstAt.get(id) ?? now
-      firstAt.set(id, first)
-      const waitedMs = now - first
+      const waitedMs = waitedUntil(now, id)
       if (waitedMs >= AT_LEAST_MS && clock.now() - receivedAt >= retentionMs) {
-        firstAt.delete(id)
+        waits.delete(id)
         return null
       }
       lastUntil = Math.min(Math.max(now + LEAST_MS, lastUntil + APART_MS), now + MOST_MS)
       return Math.min(MOST_MS, Math.max(lastUntil - now, waitedMs / 4))
     },
     ended({ id }: Pick<Entry, 'id'>) {
-      firstAt.delete(id)
+      waits.delete(id)
     },
   }
 }
