@@ -27,20 +27,16 @@ export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: D
   reply(req, res, status, page(sentence), errorHeaders(status, 'text/html; charset=utf-8'), clock)
 }
 
+/** The sentences contain no character that HTML escapes. */
 function page(sentence: string): string {
-  const text = escaped(sentence)
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${text}</title>
-<p>${text}</p>
+<title>${sentence}</title>
+<p>${sentence}</p>
 </html>
 `
-}
-
-function escaped(text: string): string {
-  return text.replace(/[&<>"']/g, (char) => `&#${char.charCodeAt(0)};`)
 }
 
 /**
@@ -63,7 +59,7 @@ function parseRange(text: string): MediaRange {
   const [type = '', ...parameters] = text.split(';').map((part) => part.trim())
   const given = parameters.find((parameter) => parameter.startsWith('q='))?.slice(2)
   const quality = given === undefined ? 1 : Number(given)
-  return { type, quality: quality >= 0 && quality <= 1 ? quality : 0 }
+  return { type, quality: quality <= 1 ? Math.max(0, quality) : 0 }
 }
 
 /** The quality of the most specific range that covers `type`; 0 when none does. */

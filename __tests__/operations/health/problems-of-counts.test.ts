@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { problemsOfCounts } from '../../../lib/operations/health/problems-of-counts.js'
+import { problemOfTurnedAway, problemsOfCounts } from '../../../lib/operations/health/problems-of-counts.js'
 import type { StoreCounts } from '../../../lib/store/port/store.js'
 
 describe('businesses that the platform refuses', () => {
@@ -97,6 +97,31 @@ describe('the other counts of the store', () => {
 function problems(counts: Partial<StoreCounts>, refusal?: Parameters<typeof problemsOfCounts>[1]): string[] {
   return problemsOfCounts({ ...NONE, ...counts }, refusal).map(({ code, message }) => `${code}: ${message}`)
 }
+
+describe('deliveries beyond what is kept or read', () => {
+  const nothing = { refused: 0, deleted: 0, counted: [] }
+
+  it.each([
+    [{ refused: 2 }, 'within the last hour 2 deliveries got 503'],
+    [{ deleted: 3 }, 'within the last hour 3 finished entries were deleted before their retention ended'],
+    [
+      { counted: [['a/b', 4] as const, ['c', 5] as const] },
+      'within the last hour unrecognised ones were only counted: 4 of "a/b", 5 of "c"',
+    ],
+    [
+      { refused: 1, deleted: 1, counted: [['c', 1] as const] },
+      'within the last hour 1 deliveries got 503; 1 finished entries were deleted before their retention ended; unrecognised ones were only counted: 1 of "c"',
+    ],
+  ])('are a problem that says what became of them: %j', (turnedAway, message) => {
+    expect(problemOfTurnedAway({ ...nothing, ...turnedAway })).toMatchObject([
+      { code: 'deliveries_turned_away', message },
+    ])
+  })
+
+  it('are none when there were none', () => {
+    expect(problemOfTurnedAway(null)).toEqual([])
+  })
+})
 
 const NONE: StoreCounts = {
   pending: 0,
