@@ -97,7 +97,10 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** How handlers are called. */
   handlers?:
     | {
-        /** The most subscriptions, or businesses with changes, whose handlers run at once. Default 8. */
+        /**
+         * The most subscriptions, or businesses with changes, whose handlers run at once. Of two or more, one is left to
+         * changes if the app handles them. Default 8.
+         */
         concurrency?: number | undefined
         /** Deadline of one call of a handler. Default 30 s. */
         timeoutMs?: number | undefined

@@ -56,15 +56,68 @@ describe('a load of a decision', () => {
     [[false, true], 0],
     [[false], 1],
     [[], 1],
-  ])('outdated by commits under way (superseded: %j) is cached %d times', async (commits, cached) => {
-    const { clock, load, loads, end, kept } = loading()
-    const loaded = load()
-    // The question is so late that it gets this answer, and no other query follows.
-    await clock.advance(2 * SECOND)
-    for (const isSuperseded of commits) loads.outdate('b', isSuperseded)
+  ])(
+    'whose repeated query is outdated by commits (superseded: %j) is cached %d times',
+    async (commits, cached) => {
+      const { clock, load, loads, end, kept } = loading()
+      const loaded = load()
+      loads.outdate('b', true)
+      end(0)
+      await clock.rest()
+      for (const isSuperseded of commits) loads.outdate('b', isSuperseded)
+      end(1)
+      await loaded
+      expect(kept).toHaveLength(cached)
+    },
+  )
+
+  it('A236 waits for two queries although commits outdate both, and who asks after the second commit gets a later answer', async () => {
+    const { clock, load, loads, queries, end } = loading()
+    const order: string[] = []
+    const asks = (who: string) => load().then(() => order.push(who))
+    const first = asks('first')
+    loads.outdate('b', false)
+    const second = asks('second')
+    expect(queries()).toBe(1)
     end(0)
-    await loaded
-    expect(kept).toHaveLength(cached)
+    await clock.rest()
+    expect(queries()).toBe(2)
+    const third = asks('third')
+    loads.outdate(null, false)
+    // The query under way may lack that commit.
+    const fourth = asks('fourth')
+    const fifth = asks('fifth')
+    expect(queries()).toBe(3)
+    end(1)
+    await Promise.all([first, second, third])
+    expect(order).toEqual(['first', 'second', 'third'])
+    end(2)
+    await Promise.all([fourth, fifth])
+    expect(queries()).toBe(3)
+    // None is under way any more.
+    const last = load()
+    end(3)
+    await last
+    expect(queries()).toBe(4)
+  })
+
+  it('A236 outdates the earlier loads too: none of them is cached after a commit that supersedes its answer', async () => {
+    const { clock, load, loads, end, kept } = loading()
+    const first = load()
+    loads.outdate('b', false)
+    end(0)
+    await clock.rest()
+    loads.outdate('b', false)
+    const second = load()
+    loads.outdate('b', true)
+    end(1)
+    await first
+    expect(kept).toHaveLength(0)
+    end(2)
+    await clock.rest()
+    end(3)
+    await second
+    expect(kept).toHaveLength(1)
   })
 })
 

@@ -8,13 +8,16 @@ import type { DecisionCache } from './decision-cache.js'
 
 interface Load {
   decision: Promise<Decision>
+  /** Whether its result may lack a commit that came before now: then whoever asks now needs another load. */
+  isBehind(): boolean
   /** A commit about the business: the load reads the store again. `isSuperseded`: its earlier answers no longer hold. */
   outdate(isSuperseded: boolean): void
 }
 
 /**
  * Decides from the store, once for all concurrent callers of a business. Waits up to `waitMs` for a requested read, and
- * repeats a load that a commit outdated before anyone sees its result.
+ * repeats a query once if a commit has outdated it. An answer that is outdated again is still true for those who asked
+ * before; it is not cached, and who asks later gets one of a later load. So a flood of commits keeps no caller waiting.
  *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
  * see docs/decisions/pages-wait-once.md.
@@ -28,20 +31,28 @@ export function createDecisionLoads(options: {
   during<T>(query: Promise<T>): Promise<T>
 }) {
   const { store, rules, waitMs, cache, clock, during } = options
-  const loads = new Map<string, Load>()
+  /** The loads of a business under way, the newest last. All but that one are behind. */
+  const loads = new Map<string, Load[]>()
   /** How long the callers of a business that may use the app have waited since the last five seconds without a requested read. */
   const spent = new LRUCache<string, number>({ max: MOST_WAITING })
   // One query a second tests a database that does not respond, not one for each caller.
   let silentUntil = Number.NEGATIVE_INFINITY
 
   function load(businessUid: string): Promise<Decision> {
-    let current = loads.get(businessUid)
-    if (!current) {
-      if (silentUntil > clock.monotonic()) return Promise.resolve(cache.lastKnown(businessUid))
-      current = begin(businessUid)
-      loads.set(businessUid, current)
-    }
-    return current.decision
+    const underWay = loads.get(businessUid) ?? []
+    const newest = underWay.at(-1)
+    if (newest && !newest.isBehind()) return newest.decision
+    if (silentUntil > clock.monotonic()) return Promise.resolve(cache.lastKnown(businessUid))
+    const { decision, ...begun } = begin(businessUid)
+    const load: Load = { ...begun, decision: decision.finally(() => ended(businessUid, load)) }
+    loads.set(businessUid, [...underWay, load])
+    return load.decision
+  }
+
+  function ended(businessUid: string, load: Load) {
+    const rest = (loads.get(businessUid) ?? []).filter((each) => each !== load)
+    if (rest.length > 0) loads.set(businessUid, rest)
+    else loads.delete(businessUid)
   }
 
   function begin(businessUid: string): Load {
@@ -49,6 +60,9 @@ export function createDecisionLoads(options: {
     let outdated = false
     let superseded = false
     let isPutFirst = false
+    let isQuerying = false
+    /** The query under way repeats one that a commit has outdated, so it is not repeated in turn. */
+    let isRepeat = false
 
     async function run(): Promise<Decision> {
       const beganAt = clock.monotonic()
@@ -58,14 +72,16 @@ export function createDecisionLoads(options: {
           outdated = false
           superseded = false
           queriedAt = clock.monotonic()
+          isQuerying = true
           const subscriptions = await store.subscriptionsOf(businessUid)
+          isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
             isPutFirst = true
             store.readFirst(businessUid).catch(() => {})
           }
+          isRepeat = outdated && !isRepeat
+          if (isRepeat) continue
           const waitedMs = clock.monotonic() - beganAt
-          // A flood of deliveries must not keep callers waiting: after this time they get an answer that is not cached.
-          if (outdated && waitedMs < Math.max(waitMs, SECOND)) continue
           const decision = decide(businessUid, subscriptions, rules, clock.now())
           const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
           if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
@@ -82,13 +98,12 @@ export function createDecisionLoads(options: {
       } catch {
         if (clock.monotonic() - queriedAt >= SECOND) silentUntil = clock.monotonic() + SECOND
         return cache.lastKnown(businessUid)
-      } finally {
-        loads.delete(businessUid)
       }
     }
 
     return {
       decision: during(run()),
+      isBehind: () => isQuerying && outdated && isRepeat,
       outdate(isSuperseded) {
         outdated = true
         superseded ||= isSuperseded
@@ -107,8 +122,8 @@ export function createDecisionLoads(options: {
     load,
     /** Outdates the load of one business, or all loads (null). */
     outdate(businessUid: string | null, isSuperseded: boolean) {
-      if (businessUid !== null) loads.get(businessUid)?.outdate(isSuperseded)
-      else for (const each of loads.values()) each.outdate(isSuperseded)
+      const affected = businessUid === null ? [...loads.values()].flat() : (loads.get(businessUid) ?? [])
+      for (const each of affected) each.outdate(isSuperseded)
     },
   }
 }

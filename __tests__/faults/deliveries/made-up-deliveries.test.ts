@@ -9,7 +9,7 @@ import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene, OUR_ITEM } from '../../support/scene.js'
 import { B1 } from '../../support/settings.js'
-import { until } from '../../support/until.js'
+import { gate, until } from '../../support/until.js'
 
 describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name) => {
   const engine = useEngine(name)
@@ -50,6 +50,36 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     // Without precedence all 600 begin before it.
     expect((before[0] as number) - begun).toBeLessThan(150)
     expect(known - begun).toBeLessThan(150)
+  })
+
+  it('A237 cannot keep a change of a customer from its handler by installs of others whose handler takes long', async () => {
+    const { marketplace, platform, deliver } = await createScene({ store: await engine.freshAddress() })
+    const held = gate()
+    let installs = 0
+    const states: (string | null)[] = []
+    marketplace.on('application/installed', async () => {
+      installs++
+      await held.opened
+    })
+    marketplace.onPurchaseChange(({ business_uid, to }) => {
+      if (business_uid === B1) states.push(to)
+    })
+    await marketplace.start()
+    const others = Array.from({ length: 9 }, (_, i) => `other ${i}`)
+    const [uid = ''] = [B1, ...others].map(
+      (business_uid) =>
+        platform.purchase({ business_uid, purchasable_uid: OUR_ITEM, payment: 'succeeded' }).uid,
+    )
+    for (const each of [B1, ...others])
+      await until('the purchase was read', async () => (await marketplace.isEntitled(each)) || undefined)
+    await marketplace.settled()
+    for (const business_id of others) await deliver(sampleDelivery('application/installed', { business_id }))
+    await until('seven of the eight handlers run', () => installs === 7)
+    platform.cancel(uid)
+    await until('the change is handled', () => states.at(-1) === 'canceled')
+    expect(installs).toBe(7)
+    held.open()
+    await until('all installs are handled', () => installs === 9)
   })
 
   it('A227 cannot delay the pages of a customer, or its changes, by further subscriptions of its business that are slow to read', async () => {

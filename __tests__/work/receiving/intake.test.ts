@@ -16,35 +16,63 @@ describe('A226 long arrays of somebody who has the delivery secret', () => {
     expect([classified(), stored]).toEqual([2_001, [1, 1, 1]])
   })
 
-  it('wait in a bounded number, and are refused and counted when their senders have given up', async () => {
+  it('wait in a bounded number, and are refused and counted beyond it, and when their senders have given up', async () => {
     const { accept, stored, time, intake } = setUp()
-    const many = Array.from({ length: 70 }, () => accept(17))
-    for (const late of many.slice(65))
-      await expect(late).rejects.toMatchObject({ code: 'delivery_turned_away' })
-    await Promise.all(many.slice(0, 65))
-    const first = accept(1_000)
-    const late = expect(accept(17)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    const refused = { code: 'delivery_turned_away' }
+    const many = Array.from({ length: 501 }, () => accept(17))
+    await expect(many[500]).rejects.toMatchObject(refused)
+    await Promise.all(many.slice(0, 500))
+    const late = Array.from({ length: 64 }, () => accept(1_000).catch((error) => error))
     await time.advance(2_500)
-    await Promise.all([first, late])
-    expect([stored.length, intake.turnedAway()]).toEqual([66, 6])
+    expect(await Promise.all(late)).toEqual(late.map(() => expect.objectContaining(refused)))
+    await accept(1_000)
+    expect([stored.length, intake.turnedAway()]).toEqual([501, 65])
     await time.advance(HOUR + 1)
     expect(intake.turnedAway()).toBe(0)
   })
 
-  it('wait behind shorter ones, for which the longest of them are refused', async () => {
+  it('take turns, so that shorter ones are stored first, and the longest are refused for them', async () => {
     const { accept } = setUp()
-    const stored: number[] = []
-    const refused: number[] = []
-    const lengths = [1_000, ...Array.from({ length: 62 }, () => 350), 999, 350, 20, 400]
-    const outcomes = lengths.map((length) =>
-      accept(length).then(
-        () => stored.push(length),
-        () => refused.push(length),
+    const ended: string[] = []
+    const lengths = [...Array.from({ length: 63 }, () => 1_000), 999, 20, 17]
+    await Promise.all(
+      lengths.map((length) =>
+        accept(length).then(
+          () => ended.push(`${length} stored`),
+          () => ended.push(`${length} refused`),
+        ),
       ),
     )
-    await Promise.all(outcomes)
-    expect(refused).toEqual([999, 400])
-    expect(stored).toEqual([1_000, 20, ...Array.from({ length: 63 }, () => 350)])
+    expect(ended.slice(0, 3)).toEqual(['1000 refused', '20 stored', '17 stored'])
+    expect(ended.slice(3).sort()).toEqual([...lengths.slice(0, 62).map(() => '1000 stored'), '999 stored'])
+  })
+
+  it.each([17, 350])(
+    'of %i elements that follow each other without end delay a slightly longer one by their number',
+    async (madeUp) => {
+      const { accept } = setUp()
+      let isOver = false
+      let before = 0
+      const senders = Array.from({ length: 80 }, async () => {
+        while (!isOver) {
+          await accept(madeUp)
+          if (!isOver) before++
+        }
+      })
+      await accept(20)
+      isOver = true
+      await Promise.all(senders)
+      expect(before).toBeLessThanOrEqual(2 * senders.length)
+    },
+  )
+
+  it('are refused with the error of an element that cannot be classified, and others go on', async () => {
+    const { accept, breakNext } = setUp()
+    breakNext(new Error('from the test'))
+    const [first, second] = [accept(17), accept(17)]
+    await expect(first).rejects.toThrow('from the test')
+    await second
+    await accept(17)
   })
 })
 
@@ -52,9 +80,13 @@ function setUp() {
   const time = createVirtualClock()
   const stored: number[] = []
   let count = 0
+  let broken: Error | undefined
   const intake = createIntake({
     classify() {
       count++
+      const error = broken
+      broken = undefined
+      if (error) throw error
       return { recognised: false, isKnownEvent: false, issues: [] }
     },
     store: {
@@ -66,5 +98,8 @@ function setUp() {
     ...{ purchasableUids: [], codeNames: [], isAccess: () => undefined, clock: time.forProcess() },
   })
   const accept = (length: number) => intake.accept(Array.from({ length }, () => ({ value: 1, text: null })))
-  return { accept, intake, stored, time, classified: () => count }
+  const breakNext = (error: Error) => {
+    broken = error
+  }
+  return { accept, intake, stored, time, breakNext, classified: () => count }
 }

@@ -60,7 +60,10 @@ export function createDispatcher(
   const classes = createClasses<LaneClaim, LaneUrgency>({
     classes: Object.values(LANE_URGENCY),
     unread: LANE_URGENCY.eventOfUnread,
+    // Anybody with the delivery secret can make up events of a business that he knows, but no change.
+    isLong: (urgency) => handlesChanges && urgency !== LANE_URGENCY.change,
   })
+  let handlesChanges = false
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /** When lanes of a business (null: of any) were last doubted, the oldest first: for as long as a claim may take. */
@@ -84,6 +87,7 @@ export function createDispatcher(
   async function claim(free: number, others: readonly LaneClaim[]) {
     const topics = claimable()
     if (topics.length === 0) return { items: [], isAll: true }
+    handlesChanges = topics.includes('change')
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)

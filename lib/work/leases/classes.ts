@@ -12,12 +12,12 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
   classes: readonly Class[]
   /** The class of what was never read. */
   unread: Class
-  /** A class whose work may always take long. */
-  long?: Class
+  /** Whether all work of a class may take long. */
+  isLong?(urgency: Class): boolean
   /** Whether an item may take long. */
   mayTakeLong?(item: Item): boolean
 }) {
-  const { classes, unread, long, mayTakeLong } = options
+  const { classes, unread, isLong, mayTakeLong } = options
   const [first] = classes
   /** The classes in the order of their last lease, the longest ago first. */
   let byLastLease = [...classes]
@@ -27,7 +27,7 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
     const held = { unread: 0, long: 0 }
     for (const item of items) {
       if (item.urgency === unread) held.unread++
-      if (item.urgency === long || mayTakeLong?.(item)) held.long++
+      if (isLong?.(item.urgency) || mayTakeLong?.(item)) held.long++
     }
     return held
   }
@@ -62,7 +62,7 @@ export function createClasses<Item extends { urgency: Class }, Class extends num
           const held = { ...heldByOthers }
           for (const urgency of taken) {
             if (urgency === unread) held.unread++
-            if (urgency === long) held.long++
+            if (isLong?.(urgency)) held.long++
           }
           const free = due.filter((urgency) => hasSeat(urgency, held, seats, ahead))
           isWithoutSeat = free.length === 0 && due.length > 0

@@ -119,7 +119,7 @@ export const createReadClasses = (isWaitingForToken: (businessUid: string) => bo
   createClasses<ReadClaim, Urgency>({
     classes: Object.values(URGENCY),
     unread: URGENCY.eventOfUnread,
-    long: URGENCY.reconcile,
+    isLong: (urgency) => urgency === URGENCY.reconcile,
     mayTakeLong: ({ urgency, subscription }) =>
       urgency !== URGENCY.event && isWaitingForToken(subscription.businessUid),
   })

@@ -25,8 +25,8 @@ type Classified =
  * Classifies envelopes, and writes each that is recognised as a journal entry, with the read it requests. All others of a
  * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
  *
- * Long arrays are classified one after the other, the shortest first, a few elements in each turn of the event loop. So a
- * flood of them delays no shorter delivery.
+ * Long arrays are classified in turns: a few elements of one in each turn of the event loop, then of the next one. So a
+ * flood of them delays no short delivery, and others of any length delay a long one only as long as they are many.
  */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
@@ -55,53 +55,59 @@ export function createIntake(options: {
   /** `secretIndex`: the place of the delivery secret in the list. */
   function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
-    if (envelopes.length > AT_ONCE) return inLine(envelopes, secret).then(write)
+    if (envelopes.length > AT_ONCE) return inTurns(envelopes, secret).then(write)
     return write(envelopes.map((envelope) => asEntry(envelope, secret)))
   }
 
-  let isClassifying = false
-  /** The long arrays that wait, the shortest first. */
+  /** The long arrays that are being classified; the next turn is for the first. */
   const line: LongArray[] = []
+  let elements = 0
+  let isRunning = false
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
   const turnedAway = createTurnedAway(clock)
 
-  /** The entries of a long array, when the shorter ones are classified. */
-  async function inLine(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
-    if (isClassifying) await turnOf(envelopes.length)
-    isClassifying = true
-    try {
-      const entries: Entry[] = []
-      for (const envelope of envelopes) {
-        if (entries.length % AT_ONCE === 0) await nextTurn()
-        entries.push(asEntry(envelope, secret))
-      }
-      return entries
-    } finally {
-      const next = line.shift()
-      if (next) next.begin()
-      else isClassifying = false
-    }
-  }
-
-  function turnOf(length: number): Promise<void> {
+  /** The entries of a long array, which is classified in turns with others. */
+  function inTurns(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
     return new Promise((resolve, reject) => {
+      const entries: Entry[] = []
+      function leave() {
+        forget()
+        elements -= envelopes.length
+      }
       const long: LongArray = {
-        length,
-        begin() {
-          forget()
-          resolve()
+        length: envelopes.length,
+        takeTurn() {
+          try {
+            for (const envelope of envelopes.slice(entries.length, entries.length + AT_ONCE))
+              entries.push(asEntry(envelope, secret))
+            if (entries.length < envelopes.length) return void line.push(long)
+            resolve(entries)
+          } catch (error) {
+            reject(error)
+          }
+          leave()
         },
         refuse() {
-          forget()
           line.splice(line.indexOf(long), 1)
+          leave()
           reject(turnedAway.refused('too many long arrays wait to be read'))
         },
       }
       const forget = deadlines.set(long.refuse)
       line.push(long)
-      line.sort((a, b) => a.length - b.length)
-      if (line.length > MAX_IN_LINE) line.at(-1)?.refuse()
+      elements += envelopes.length
+      while (line.length > MAX_IN_LINE || elements > MAX_ELEMENTS_IN_LINE) longestOf(line).refuse()
+      if (!isRunning) void takeTurns()
     })
+  }
+
+  async function takeTurns() {
+    isRunning = true
+    while (line.length > 0) {
+      await nextTurn()
+      line.shift()?.takeTurn()
+    }
+    isRunning = false
   }
 
   function write(all: Entry[]): Promise<Receipt[]> {
@@ -196,8 +202,9 @@ function sharingOne(entries: Entry[]): Entry[] {
 
 /** The elements of an array that are classified in one turn of the event loop. */
 const AT_ONCE = 16
-/** The most arrays that wait to be classified: each is some hundred KB in memory. */
-const MAX_IN_LINE = 64
+/** The most long arrays that are being classified, and their elements: an array is some hundred KB in memory. */
+const MAX_IN_LINE = 500
+const MAX_ELEMENTS_IN_LINE = 64_000
 
 /** The payload in place of a value that cannot be written as JSON. */
 const TOO_DEEP = '"nested too deeply to be stored"'
@@ -205,11 +212,17 @@ const MAX_ISSUES = 10
 /** The issue of an unrecognised delivery that was only counted. */
 const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
 
-/** A long array that waits. */
+/** A long array that is being classified. */
 interface LongArray {
   length: number
-  begin(): void
+  /** Classifies its next elements. It then waits for its next turn, or has left the line. */
+  takeTurn(): void
   refuse(): void
+}
+
+/** The last one of the longest. */
+function longestOf(line: readonly LongArray[]): LongArray {
+  return line.reduce((longest, each) => (each.length >= longest.length ? each : longest))
 }
 
 interface Entry {
