@@ -82,7 +82,7 @@ export type EntryRow = Pick<
   | 'cause'
 >
 
-/** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, and no stack. */
+/** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, no stack, and of issues only how many there are. */
 export type EntryDetail = EntryRow &
   Pick<JournalEntry, 'issues' | 'stack' | 'payload'> & { isMasked: boolean }
 
@@ -118,6 +118,7 @@ export interface AttentionReply {
 export interface DeliveryShape {
   /** `entity_name/event_type`; for support `other` in place of an unknown one. */
   event: string
+  /** For support a sentence with their number. */
   issues: string[]
   shape: unknown
   count: number
