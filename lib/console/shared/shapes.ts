@@ -10,7 +10,7 @@ import type {
 } from '../../index.js'
 import type { Person } from './roles.js'
 
-/** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
+/** The reply of each call, shared with the page, apart from the file of an export. Times are ISO 8601, UTC. */
 export interface Replies {
   session: { person: Person; token: string; calls: string[] }
   search: SearchReply
@@ -31,7 +31,6 @@ export interface Replies {
   refresh: BusinessReply
   track: BusinessReply
   replay: { replayed: number; left: number; hasOlder: boolean }
-  export: { fileName: string; data: unknown }
   erase: { business_uid: string; erasedAt: string; rows: number }
 }
 
