@@ -87,19 +87,34 @@ export function createLifecycle(options: {
   })
   setImmediate(startUntilOpen)
 
+  /** Wraps a call: it is refused after `close()`, and keeps the process alive until it settles. */
+  function whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
+    const checked = async (...given: Arguments): Promise<T> => {
+      if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
+      return call(...given)
+    }
+    return (...given: Arguments): Promise<T> => keepAlive.during(checked(...given))
+  }
+
   return {
     start: () => keepAlive.during(start()),
     isClosed: () => closing !== undefined,
     whyNotOpen: () => notOpen,
     /** Keeps the process alive until `call` has settled. */
     during: keepAlive.during,
-    /** Wraps a call: it is refused after `close()`, and keeps the process alive until it settles. */
-    whileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => Promise<T>) {
-      const checked = async (...given: Arguments): Promise<T> => {
-        if (closing) throw new MarketplaceError('closed', 'Cannot use the marketplace: close() was called')
-        return call(...given)
+    whileOpen,
+
+    /** Wraps a call whose result comes in pieces: each piece is a call. */
+    eachWhileOpen<Arguments extends unknown[], T>(call: (...given: Arguments) => AsyncGenerator<T, void>) {
+      return async function* pieces(...given: Arguments): AsyncGenerator<T, void> {
+        const from = call(...given)
+        const next = whileOpen(() => from.next())
+        try {
+          for (let piece = await next(); !piece.done; piece = await next()) yield piece.value
+        } finally {
+          await from.return()
+        }
       }
-      return (...given: Arguments): Promise<T> => keepAlive.during(checked(...given))
     },
 
     close(): Promise<void> {

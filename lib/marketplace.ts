@@ -34,6 +34,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { deliverySecrets, internals } = options
 
   const subscriptions = createSubscriptionMethods({ store, rules, clock })
+  const exported = createExport({ store, rules, clock })
   const journal = createJournalOperations({ store, clock, onAction: reporting.action })
 
   const marketplace: Marketplace<Custom> = {
@@ -87,7 +88,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         }),
       ),
       history: whileOpen(createHistory({ store, rules })),
-      export: whileOpen(createExport({ store, rules, clock })),
+      export: whileOpen(exported.data),
+      exportText: parts.lifecycle.eachWhileOpen(exported.text),
       erase: whileOpen(createErase({ store, clock, onAction: reporting.action })),
     },
     journal: {

@@ -40,7 +40,7 @@ describe('an action of the console', () => {
       BUSINESS,
       [
         ['recordAction', { ...RECORD, action: 'export', businessUid: 'b/1' }],
-        ['export', 'b/1'],
+        ['exportText', 'b/1'],
       ],
     ],
   ]
@@ -68,9 +68,10 @@ describe('an action of the console', () => {
   it('shows the answer of the refresh, and names the file of an export without a path', async () => {
     const { operator } = await stage()
     expect((await operator.act('refresh', BUSINESS)).body.decision.explanation).toBe('by this refresh')
-    expect((await operator.act('export', BUSINESS)).body.fileName).toBe('business-b_1.json')
+    const nameOf = ({ headers }: { headers: Headers }) => headers.get('content-disposition')
+    expect(nameOf(await operator.act('export', BUSINESS))).toBe('attachment; filename="business-b_1.json"')
     const long = { business_uid: 'x'.repeat(200), reason: REASON }
-    expect((await operator.act('export', long)).body.fileName.length).toBeLessThan(80)
+    expect(nameOf(await operator.act('export', long))?.length).toBeLessThan(110)
   })
 })
 
@@ -167,7 +168,10 @@ async function stage(
     businesses: {
       ...marketplace.businesses,
       refresh: noting('refresh', { ...decision, explanation: 'by this refresh' }),
-      export: noting('export'),
+      async *exportText(uid: string | number) {
+        did.push(['exportText', uid])
+        yield '{}'
+      },
       erase: noting('erase'),
     },
   }

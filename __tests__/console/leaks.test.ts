@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
+import { z } from 'zod'
 import { CALLS } from '../../lib/console/index.js'
+import { defineEvent } from '../../lib/index.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { internals } from '../support/internals.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
@@ -18,6 +20,9 @@ const CANARIES = {
   nickname: 'canary-nickname',
   name: 'canary_name',
   rule: 'canary of the rule',
+  /** A name, and a value that the schema of an own event quotes. */
+  issueName: 'canary-issue@example.com',
+  issueValue: 'canary card 4111',
 } as const
 const SECRETS = {
   delivery: DELIVERY_SECRET,
@@ -28,7 +33,7 @@ const SECRETS = {
 describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => {
   const engine = useEngine(engineName)
 
-  it('L27 never contain a secret, a token or the target address; and for support no buyer, no payload and no text of an error', async () => {
+  it('L27 never contain a secret, a token or the target address; and for support no buyer, no payload, no issue and no text of an error', async () => {
     const answers = {
       support: await everyAnswer('support', await engine.freshAddress()),
       operator: await everyAnswer('operator', await engine.freshAddress()),
@@ -50,6 +55,7 @@ describe.each(ENGINE_NAMES)('the answers of the console on %s', (engineName) => 
         name,
         hasClass: true,
       })
+    for (const name of ['entry', 'shapes']) expect(answers.support[name]).toContain('2 issues. ')
     // The control: an operator sees every value.
     expect(namesOf(CANARIES, Object.values(answers.operator).join()).sort()).toEqual(
       Object.keys(CANARIES).sort(),
@@ -78,10 +84,24 @@ describe('the health in the console', () => {
 
 class LedgerError extends Error {}
 
+/** An event of the app, whose schema quotes what it refuses. */
+const RATED = defineEvent({
+  entity_name: 'application',
+  event_type: 'rated',
+  data: z.object({
+    business_id: z.string(),
+    stars: z.record(z.string(), z.number()),
+    kind: z.string().refine(() => false, { error: ({ input }) => `unknown kind ${input}` }),
+  }),
+  tokens: ['app'],
+  subject: ({ business_id }) => ({ business_uid: business_id }),
+})
+
 /** The answers of a console to each call, in a world that has these values everywhere. */
 async function everyAnswer(role: RoleName, store: string): Promise<Record<string, string>> {
   const { platform, marketplace, app, url, target, deliver } = await createScene({
     store,
+    events: { 'application/rated': RATED },
     entitledWhen(record) {
       if (record.business_uid === 'business-2') throw new LedgerError(CANARIES.rule)
       return record.purchase_state === 'purchased'
@@ -116,6 +136,11 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
     entity_name: 'invoice',
     event_type: CANARIES.unrecognised,
     data: { [CANARIES.key]: 1, [CANARIES.name]: 2, list: [{ deep: CANARIES.nested }] },
+  })
+  await deliver({
+    entity_name: 'application',
+    event_type: 'rated',
+    data: { business_id: 'business-1', stars: { [CANARIES.issueName]: 'x' }, kind: CANARIES.issueValue },
   })
   platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
   await platform.settled()

@@ -243,6 +243,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     export(businessUid: string | number): Promise<BusinessData>
     /**
+     * The same as JSON text in pieces of about 64 KiB, for a business of which much is stored: neither the memory nor the
+     * event loop ever has the whole. The entries come in the order in which they are read: those that name the business,
+     * newest first, then those that name only its subscriptions. Without the last piece the text is not valid JSON.
+     *
+     * @example
+     * await pipeline(marketplace.businesses.exportText('business-1'), createWriteStream('business-1.json'))
+     */
+    exportText(businessUid: string | number): AsyncGenerator<string, void>
+    /**
      * Deletes all data that `businesses.export` returns, in small batches, except for the actions of people, which stay as
      * the audit for `retention.actionsMs`. It records an action `erase` with the time, `actor`, who did it, and `reason`. The
      * audit has a hash in place of the business; `businesses.history` and `journal.list` find it by the uid. Reads and

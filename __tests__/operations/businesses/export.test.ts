@@ -31,5 +31,14 @@ describe.each(ENGINE_NAMES)('the export of a business with many subscriptions on
     )
     expect(journal.map(({ id }) => id)).toEqual(inserted.map(({ id }) => id))
     expect(lists).toBeLessThan(SUBSCRIPTIONS / 10)
+
+    const pieces: string[] = []
+    for await (const piece of marketplace.businesses.exportText('b1')) pieces.push(piece)
+    const text = JSON.parse(pieces.join(''))
+    const byId = (a: { id: string }, b: { id: string }) => (a.id < b.id ? -1 : 1)
+    expect(text.subscriptions).toEqual(subscriptions)
+    expect(text.journal.sort(byId)).toEqual(journal.sort(byId))
+    expect(pieces.length).toBeGreaterThan(1)
+    expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThan(70_000)
   })
 })

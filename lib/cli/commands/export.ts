@@ -1,11 +1,10 @@
 import { closeSync, fchmodSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import type { BusinessData } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
-import { asLines, plural } from '../terminal/layout.js'
-import { jsonText } from '../terminal/output.js'
+import { asLines } from '../terminal/layout.js'
+import { printableJson } from '../terminal/output.js'
 
 export function addExport(program: Command, act: Act) {
   program
@@ -19,17 +18,18 @@ export function addExport(program: Command, act: Act) {
       act(async (context, business: string, { out: file }: { out?: string }) => {
         const { out } = context
         const marketplace = await context.open()
-        const collect = async () => {
+        async function each(write: (text: string) => void) {
           await context.record(marketplace, { action: 'export', businessUid: business })
-          return marketplace.businesses.export(business)
+          for await (const piece of marketplace.businesses.exportText(business)) write(printableJson(piece))
         }
-        const text = (collected: BusinessData) => jsonText(collected, { indent: 2 })
-        const data = file === undefined ? await collect() : await intoNewFile(file, collect, text)
-        if (file === undefined) out.result(data, () => text(data))
-        else out.result({ file }, () => asLines(`Written to ${file}.`))
-        out.note(
-          `${plural(data.subscriptions.length, 'subscription')} and ${plural(data.journal.length, 'journal entry', 'journal entries')}.`,
-        )
+        if (file === undefined) {
+          // With --json a result is one line. In JSON only the layout has ends of lines.
+          await each((text) => out.part(out.isJson ? text.replaceAll('\n', '') : text))
+          if (out.isJson) out.part('\n')
+        } else {
+          await intoNewFile(file, each)
+          out.result({ file }, () => asLines(`Written to ${file}.`))
+        }
         return DONE
       }),
     )
@@ -37,17 +37,11 @@ export function addExport(program: Command, act: Act) {
 
 const PRIVATE = 0o600
 
-/** Creates the file, then collects what it gets: an export that cannot be written is not recorded. */
-async function intoNewFile<Data>(
-  file: string,
-  collect: () => Promise<Data>,
-  textOf: (data: Data) => string,
-): Promise<Data> {
+/** Creates the file, then writes its parts: an export that cannot be written is not recorded. */
+async function intoNewFile(file: string, each: (write: (text: string) => void) => Promise<void>) {
   const opened = created(file)
   try {
-    const data = await collect()
-    writeFileSync(opened, `${textOf(data)}\n`)
-    return data
+    await each((text) => writeFileSync(opened, text))
   } catch (error) {
     unlinkSync(file)
     throw error

@@ -12,6 +12,8 @@ export interface Output {
   readonly paint: Paint
   /** Prints a result: with `--json` its value on one line, else its text. */
   result(value: unknown, text: () => string): void
+  /** Prints a part of a result that is one long document. It adds no end of a line. */
+  part(text: string): void
   /** Prints a line for people, or several, on stderr. */
   note(text: string | readonly string[]): void
   /** Prints a line on stderr that the next output replaces; on a terminal only. */
@@ -54,16 +56,21 @@ export function createOutput(options: {
     stderr.write(`${clean(text)}\n`)
   }
 
+  function writeOut(text: string) {
+    if (isProgressShown) stderr.write('\r\u001b[K')
+    isProgressShown = false
+    stdout.write(clean(text))
+  }
+
   return {
     isJson,
     width: Math.max(40, Math.min(stdout.columns ?? 80, 120)),
     paint,
     result(value, text) {
-      if (isProgressShown) stderr.write('\r\u001b[K')
-      isProgressShown = false
       const shown = isJson ? jsonOf(value) : text()
-      if (shown !== '') stdout.write(`${clean(shown)}\n`)
+      writeOut(shown === '' ? '' : `${shown}\n`)
     },
+    part: writeOut,
     note: (text) => writeErr(asLines(text)),
     progress(text) {
       if (stderr.isTTY !== true) return
@@ -106,7 +113,13 @@ export function jsonText(
   value: unknown,
   { indent, shown = (text) => text }: { indent?: number; shown?: (text: string) => string } = {},
 ): string {
-  const json = JSON.stringify(value, (_name, each) => (typeof each === 'string' ? shown(each) : each), indent)
+  return printableJson(
+    JSON.stringify(value, (_name, each) => (typeof each === 'string' ? shown(each) : each), indent),
+  )
+}
+
+/** A JSON text, or a part of one, without these characters. */
+export function printableJson(json: string): string {
   return json.replace(UNPRINTABLE, (each) =>
     each === '\n' ? each : [...Array(each.length).keys()].map((at) => escaped(each.charCodeAt(at))).join(''),
   )

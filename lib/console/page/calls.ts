@@ -24,9 +24,9 @@ export async function read<Name extends ReadName>(
 ): Promise<Replies[Name]> {
   const given = Object.entries(query).filter(([, value]) => value !== undefined && value !== '')
   const params = new URLSearchParams(given.map(([key, value]) => [key, String(value)]))
-  const reply = await request<Name>(`${name}?${params}`, signal ? { signal } : {})
-  if (name === 'session') token = (reply as Replies['session']).token
-  return reply
+  const content = await contentOf(await request(`${name}?${params}`, signal ? { signal } : {}))
+  if (name === 'session') token = content.token
+  return content
 }
 
 const SEARCH_CHARACTERS: SearchCharacters = 1_500
@@ -41,28 +41,54 @@ export async function search(pasted: string): Promise<Replies['search']> {
 }
 
 /** Makes an action. If the token has expired, fetches a new one and tries again, once. */
-export async function act<Name extends ActName>(name: Name, input: Inputs[Name]): Promise<Replies[Name]> {
+export async function act<Name extends ActName & keyof Replies>(
+  name: Name,
+  input: Inputs[Name],
+): Promise<Replies[Name]> {
+  return contentOf(await post(name, input))
+}
+
+/** The file of an export. The page does not parse it: it may be longer than a text can be. */
+export async function exportFile(input: Inputs['export']): Promise<{ fileName: string; file: Blob }> {
+  const reply = await post('export', input)
+  const file = await reply.blob().catch(() => {
+    throw new CallError('broken_off', 'The export broke off, and nothing was saved. Try again.')
+  })
+  const [, fileName = 'business.json'] =
+    /filename="(.*)"/.exec(reply.headers.get('content-disposition') ?? '') ?? []
+  return { fileName, file }
+}
+
+async function post(name: ActName, input: object): Promise<Response> {
+  const once = () =>
+    request(name, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'x-console-token': token },
+      body: JSON.stringify(input),
+    })
   try {
-    return await post(name, input)
+    return await once()
   } catch (error) {
     if (!(error instanceof CallError) || error.code !== 'token_invalid') throw error
     await read('session')
-    return post(name, input)
+    return once()
   }
 }
 
-function post<Name extends ActName>(name: Name, input: Inputs[Name]): Promise<Replies[Name]> {
-  const headers = { 'content-type': 'application/json', 'x-console-token': token }
-  return request<Name>(name, { method: 'POST', headers, body: JSON.stringify(input) })
+async function contentOf(reply: Response) {
+  return reply.json().catch(() => {
+    throw new CallError('broken_off', 'The answer of the server is not complete. Try again.')
+  })
 }
 
-async function request<Name extends keyof Replies>(path: string, init: RequestInit): Promise<Replies[Name]> {
+/** The reply of a call that succeeded. */
+async function request(path: string, init: RequestInit): Promise<Response> {
   const reply = await fetch(`${BASE}call/${path}`, { ...init, credentials: 'same-origin' }).catch((error) => {
     if (init.signal?.aborted) throw error
     throw new CallError('unreachable', 'The server cannot be reached. Try again in a moment.')
   })
+  if (reply.ok) return reply
   const body = await reply.json().catch(() => undefined)
-  if (reply.ok && body !== undefined) return body
   if (reply.status === 401) dispatchEvent(new Event('signedout'))
   throw new CallError(
     body?.code ?? `status_${reply.status}`,

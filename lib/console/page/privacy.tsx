@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import { act } from './calls.js'
+import { act, exportFile } from './calls.js'
 import { useAct } from './hooks.js'
 import { Button, Field, Form, Trouble } from './parts.js'
 
@@ -28,9 +28,8 @@ interface Given {
 }
 
 async function save({ business_uid, reason }: Given): Promise<string> {
-  const { data, fileName } = await act('export', { business_uid, reason })
-  const text = JSON.stringify(data, undefined, 2)
-  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+  const { file, fileName } = await exportFile({ business_uid, reason })
+  const address = URL.createObjectURL(file)
   Object.assign(document.createElement('a'), { href: address, download: fileName }).click()
   // Some browsers read the address only after the click has returned.
   setTimeout(() => URL.revokeObjectURL(address), 10_000)

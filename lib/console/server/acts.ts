@@ -13,7 +13,7 @@ import type { Scans } from './scans.js'
  */
 export function createActs(options: {
   marketplace: ConsoleMarketplace
-  scans: Pick<Scans, 'inTurn'>
+  scans: Pick<Scans, 'eachInTurn'>
   business: ReturnType<typeof createBusinessCalls>['business']
   replays: ReturnType<typeof createReplay>
 }) {
@@ -68,12 +68,13 @@ export function createActs(options: {
       return replays.replay(selected)
     },
 
-    async export(person: Person, { business_uid, reason }: Inputs['export']): Promise<Replies['export']> {
-      const data = await scans.inTurn(async () => {
+    export(person: Person, { business_uid, reason }: Inputs['export']): ExportFile {
+      async function* pieces() {
         await record(person, 'export', { businessUid: business_uid }, reason)
-        return marketplace.businesses.export(business_uid)
-      })
-      return { fileName: `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`, data }
+        yield* marketplace.businesses.exportText(business_uid)
+      }
+      const fileName = `business-${business_uid.replace(/[^\w-]/g, '_').slice(0, 60)}.json`
+      return { fileName, pieces: scans.eachInTurn(pieces) }
     },
 
     async erase(person: Person, { business_uid, typed, reason }: Inputs['erase']): Promise<Replies['erase']> {
@@ -86,6 +87,12 @@ export function createActs(options: {
       return marketplace.businesses.erase(business_uid, { actor: actorOf(person), reason })
     },
   }
+}
+
+/** An export to send. Its first piece comes after its action is recorded. */
+export interface ExportFile {
+  fileName: string
+  pieces: AsyncGenerator<string, void>
 }
 
 function actorOf({ name, role }: Person): string {

@@ -17,20 +17,21 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace, scans: Scan
     person: Person,
     { before }: { before?: string | undefined },
   ): Promise<Replies['shapes']> {
-    const { isNameShown, isEventNameShown } = rowsFor(person)
+    const { isNameShown, isEventNameShown, issuesOf } = rowsFor(person)
     const found = new Map<string, DeliveryShape>()
     const { examined, next } = await scans.entries(
       { kind: 'unrecognised' },
       {
         from: before,
-        take({ id, payload, issues, receivedAt }) {
+        take({ id, payload, issues: all, receivedAt }) {
+          const issues = issuesOf({ issues: all ?? [] })
           const shape = shapeOf(payload, isNameShown)
           const event = eventOf(payload, isEventNameShown)
           const key = JSON.stringify([event, issues, shape])
           const known = found.get(key)
           if (known) known.count++
           else if (found.size < MAX_SHAPES)
-            found.set(key, { event, issues: issues ?? [], shape, count: 1, newest: receivedAt, entryId: id })
+            found.set(key, { event, issues, shape, count: 1, newest: receivedAt, entryId: id })
         },
       },
     )

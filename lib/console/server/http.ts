@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { pipeline } from 'node:stream/promises'
 import { MarketplaceError } from '../../index.js'
 import { SCRIPT, STYLE } from '../page-bundle.js'
 
@@ -65,14 +66,50 @@ export function sendJson(res: ServerResponse, status: number, value: unknown): v
 
 function send(res: ServerResponse, status: number, type: string, body: string, policy: string): void {
   if (res.headersSent || res.destroyed) return
+  setHeaders(res, type, policy)
+  res.setHeader('content-length', Buffer.byteLength(body))
+  res.statusCode = status
+  res.end(res.req?.method === 'HEAD' ? undefined : body)
+}
+
+/** A person who takes nothing for this long gets no more. Other exports wait meanwhile. */
+const STALLED_MS = 30_000
+
+/**
+ * Sends a file of JSON in pieces, as fast as it is taken. Rejects if there is no first piece. A later failure destroys the
+ * connection, because nothing else shows that the rest is missing. If the client leaves, `pieces` ends.
+ */
+export async function sendFile(
+  res: ServerResponse,
+  {
+    fileName,
+    pieces,
+    stalledMs = STALLED_MS,
+  }: { fileName: string; pieces: AsyncGenerator<string, void>; stalledMs?: number },
+): Promise<void> {
+  const first = await pieces.next()
+  async function* all() {
+    if (!first.done) yield first.value
+    yield* pieces
+  }
+  setHeaders(res, 'application/json', NOTHING_RUNS)
+  res.setHeader('content-disposition', `attachment; filename="${fileName}"`)
+  res.setTimeout(stalledMs, () => res.destroy())
+  try {
+    await pipeline(all, res)
+  } catch {
+    res.destroy()
+  } finally {
+    await pieces.return()
+  }
+}
+
+function setHeaders(res: ServerResponse, type: string, policy: string): void {
   // A middleware for the whole app may have allowed other origins to read every reply.
   for (const name of res.getHeaderNames()) if (name.startsWith('access-control-')) res.removeHeader(name)
   for (const [name, value] of Object.entries(HEADERS)) res.setHeader(name, value)
   res.setHeader('content-security-policy', policy)
   res.setHeader('content-type', type)
-  res.setHeader('content-length', Buffer.byteLength(body))
-  res.statusCode = status
-  res.end(res.req?.method === 'HEAD' ? undefined : body)
 }
 
 /** The error of a call for the page. The message of an unexpected error is not shown. */

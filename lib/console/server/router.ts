@@ -4,7 +4,16 @@ import { CALLS } from '../shared/calls.js'
 import { INPUTS } from '../shared/inputs.js'
 import { type Person, personIn } from '../shared/roles.js'
 import { createActionTokens, createPermission, createSigner } from './access.js'
-import { type BodyRequest, jsonBody, Refusal, refusalOf, sendJson, sendPage, sendText } from './http.js'
+import {
+  type BodyRequest,
+  jsonBody,
+  Refusal,
+  refusalOf,
+  sendFile,
+  sendJson,
+  sendPage,
+  sendText,
+} from './http.js'
 import type { ConsoleMarketplace } from './rows.js'
 import { createService } from './service.js'
 
@@ -87,6 +96,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
         CALLS[name].kind === 'act' ? await jsonBody(req) : Object.fromEntries(new URLSearchParams(query))
       const { data, error } = INPUTS[name].safeParse(given)
       if (error) throw new Refusal(400, 'argument_invalid', faultsOf(error))
+      if (name === 'export') return await sendFile(res, service.export(asker, data as never))
       sendJson(res, 200, await service[name](asker, data as never))
     } catch (error) {
       const { status, code, message } = refusalOf(error)

@@ -37,9 +37,17 @@ export function rowsFor({ role }: Person) {
     return error === null || seesAll ? error : errorClassOf(error)
   }
 
+  /** An issue is a sentence of a schema, perhaps of the app, which quotes received names and values. */
+  function issuesOf<Issues extends string[] | null>({ issues }: { issues: Issues }): Issues | string[] {
+    if (issues === null || issues.length === 0 || seesAll) return issues
+    const count = issues.length === 1 ? '1 issue' : `${issues.length} issues`
+    return [`${count}. An operator finds the text by the id of the entry.`]
+  }
+
   return {
     entryRow,
     errorOf,
+    issuesOf,
     isNameShown: seesAll ? everyName : isKnownName,
     isEventNameShown: seesAll ? everyName : isKnownEventName,
 
@@ -48,7 +56,7 @@ export function rowsFor({ role }: Person) {
       const isOpen = seesAll || entry.kind === 'action'
       return {
         ...entryRow(entry),
-        issues: entry.issues,
+        issues: issuesOf(entry),
         stack: seesAll ? entry.stack : null,
         payload: isOpen ? entry.payload : shapeOf(entry.payload, isKnownName),
         isMasked: !isOpen,

@@ -33,17 +33,19 @@ export interface Scanned {
 
 /**
  * Looks through lists of a marketplace for people. A request examines a bounded number of rows, and the next one continues
- * there. One request at a time does so, or exports a business; the others wait for their turn, and too many get 503. So the
- * questions of people leave the database to the app.
+ * there. One request at a time does so, or reads a piece of an export; the others wait for their turn, and too many get 503. So
+ * the questions of people leave the database to the app.
  */
 export function createScans({
   subscriptions,
   journal,
 }: Pick<ConsoleMarketplace, 'subscriptions' | 'journal'>) {
-  let last: Promise<unknown> = Promise.resolve()
+  const reading = createQueue()
+  const exporting = createQueue()
   let waiting = 0
 
-  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+  /** Counts one more request, until `leave()`. */
+  function enter(): { leave(): void } {
     if (waiting >= MAX_WAITING)
       throw new Refusal(
         503,
@@ -51,12 +53,48 @@ export function createScans({
         'Too many people search or export at the moment. Try again in a few seconds.',
       )
     waiting++
-    const turn = last.then(work)
-    last = turn.catch(() => {})
+    return {
+      leave() {
+        waiting--
+      },
+    }
+  }
+
+  async function inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const { leave } = enter()
+    return reading(work).finally(leave)
+  }
+
+  /**
+   * The pieces of an export. One export is sent at a time. It takes a turn for each piece, so that others do not wait for the
+   * connection of the person who gets it.
+   */
+  async function* eachInTurn<T>(read: () => AsyncGenerator<T, void>): AsyncGenerator<T, void> {
+    const { leave } = enter()
+    let end = () => {}
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
     try {
-      return await turn
+      await new Promise<void>((begin) => {
+        exporting(() => {
+          begin()
+          return ended
+        })
+      })
+      const pieces = read()
+      try {
+        for (;;) {
+          const piece = await reading(() => pieces.next())
+          if (piece.done) return
+          yield piece.value
+        }
+      } finally {
+        await pieces.return()
+      }
     } finally {
-      waiting--
+      end()
+      leave()
     }
   }
 
@@ -82,6 +120,7 @@ export function createScans({
 
   return {
     inTurn,
+    eachInTurn,
 
     /** The entries of the journal that match the filter, newest first. */
     entries: (filter: Omit<JournalFilter, 'limit' | 'before'>, scan: Scan<JournalEntry>): Promise<Scanned> =>
@@ -102,6 +141,16 @@ export function createScans({
           { page: SUBSCRIPTIONS_A_PAGE, ...scan },
         ),
       ),
+  }
+}
+
+/** Returns a function that runs one work after the other. */
+function createQueue() {
+  let last: Promise<unknown> = Promise.resolve()
+  return function queued<T>(work: () => Promise<T>): Promise<T> {
+    const turn = last.then(work)
+    last = turn.catch(() => {})
+    return turn
   }
 }
 

@@ -1,8 +1,8 @@
-import { CALLS, type CallName } from '../shared/calls.js'
+import { CALLS } from '../shared/calls.js'
 import type { Inputs } from '../shared/inputs.js'
 import { mayDo, type Person } from '../shared/roles.js'
 import type { Replies, SubscriptionRow } from '../shared/shapes.js'
-import { createActs } from './acts.js'
+import { createActs, type ExportFile } from './acts.js'
 import { createBusinessCalls } from './business.js'
 import { createDeliveryCalls } from './deliveries.js'
 import { createFailedEntries } from './groups.js'
@@ -14,7 +14,9 @@ import { createScans } from './scans.js'
 const ROWS_A_PAGE = 50
 const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
 
-export type Service = { [Name in CallName]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]> }
+export type Service = {
+  [Name in keyof Replies]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]>
+} & { export(person: Person, input: Inputs['export']): ExportFile }
 
 /** Implements every call of the table with the public methods of a marketplace. The router has checked the permission. */
 export function createService(options: {

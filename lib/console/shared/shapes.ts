@@ -10,7 +10,7 @@ import type {
 } from '../../index.js'
 import type { Person } from './roles.js'
 
-/** The reply of each call, shared with the page. Times are ISO 8601, UTC. */
+/** The reply of each call, shared with the page, apart from the file of an export. Times are ISO 8601, UTC. */
 export interface Replies {
   session: { person: Person; token: string; calls: string[] }
   search: SearchReply
@@ -31,7 +31,6 @@ export interface Replies {
   refresh: BusinessReply
   track: BusinessReply
   replay: { replayed: number; left: number; hasOlder: boolean }
-  export: { fileName: string; data: unknown }
   erase: { business_uid: string; erasedAt: string; rows: number }
 }
 
@@ -82,7 +81,7 @@ export type EntryRow = Pick<
   | 'cause'
 >
 
-/** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, and no stack. */
+/** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, no stack, and of issues only how many there are. */
 export type EntryDetail = EntryRow &
   Pick<JournalEntry, 'issues' | 'stack' | 'payload'> & { isMasked: boolean }
 
@@ -118,6 +117,7 @@ export interface AttentionReply {
 export interface DeliveryShape {
   /** `entity_name/event_type`; for support `other` in place of an unknown one. */
   event: string
+  /** For support a sentence with their number. */
   issues: string[]
   shape: unknown
   count: number

@@ -1,7 +1,9 @@
 import type { Clock } from '../../base/clock.js'
 import { requireIdentifier } from '../../base/record.js'
+import { nextTurn } from '../../base/waiting.js'
 import type { DecisionRules } from '../../entitlement/decide.js'
-import type { EntryFilter, Store, StoredSubscription, SubscriptionFilter } from '../../store/port/store.js'
+import { auditUid } from '../../store/journal/audit.js'
+import type { Store } from '../../store/port/store.js'
 import { MAX_LISTED } from '../journal/entry-filter.js'
 import { entryPages, subscriptionPages } from '../journal/pages.js'
 import { type JournalEntry, publicEntry } from '../journal/public-entry.js'
@@ -30,7 +32,10 @@ const PAGE = 100
 /** The subscriptions whose entries one list contains: 60,000 take 7.2 s of CPU time, and with a list for each 9.3 s. */
 const SUBSCRIPTIONS = 25
 
-/** Collects the stored data of a business. */
+/** Length of a piece of text, apart from its last item: made in about a millisecond. */
+const PIECE = 64 * 1024
+
+/** Reads the stored data of a business. */
 export function createExport(options: {
   store: Pick<Store, 'listEntries' | 'listSubscriptions'>
   rules: DecisionRules
@@ -38,48 +43,81 @@ export function createExport(options: {
 }) {
   const { store, rules, clock } = options
 
-  /** Each page is converted before the event loop has its turn, since a business may have very many forged ones. */
-  async function allSubscriptions<Item>(
-    filter: Omit<SubscriptionFilter, 'after' | 'limit'>,
-    itemOf: (row: StoredSubscription) => Item,
-  ) {
-    const found: Item[] = []
-    for await (const page of subscriptionPages(store, filter, MAX_LISTED)) found.push(...page.map(itemOf))
-    return found
-  }
-
-  async function addEntries(found: Map<string, JournalEntry>, filter: Omit<EntryFilter, 'before' | 'limit'>) {
-    for await (const page of entryPages(store, filter, PAGE))
-      for (const entry of page) found.set(entry.id, publicEntry(entry))
-  }
-
-  return async function exportData(businessUid: string | number): Promise<BusinessData> {
+  /** The lists of an export, in pages. They are read in this order: the journal needs the subscriptions. */
+  function read(businessUid: string | number) {
     const business_uid = requireIdentifier(businessUid, 'business_uid')
     const now = clock.now()
-    const subscriptions = await allSubscriptions({ businessUid: business_uid }, (row) => ({
-      ...statusOf(row, rules, now),
-      candidate_business_uid: row.candidateBusinessUid,
-      installAt: isoOf(row.installAt),
-      uninstalledAt: isoOf(row.uninstalledAt),
-    }))
-    const candidateOf = await allSubscriptions(
-      { candidateBusinessUid: business_uid },
-      ({ subscriptionUid }) => subscriptionUid,
-    )
-    const entries = new Map<string, JournalEntry>()
-    await addEntries(entries, { businessUid: business_uid })
-    const uids = subscriptions.map(({ subscription_uid }) => subscription_uid)
-    for (let at = 0; at < uids.length; at += SUBSCRIPTIONS)
-      await addEntries(entries, { subscriptionUid: uids.slice(at, at + SUBSCRIPTIONS) })
-    return {
-      business_uid,
-      exportedAt: isoOf(now),
-      subscriptions,
-      candidateOf,
-      journal: [...entries.values()].sort(
-        (a, b) => compare(a.receivedAt, b.receivedAt) || compare(a.id, b.id),
-      ),
+    const uids: string[] = []
+
+    async function* subscriptions(): AsyncGenerator<BusinessData['subscriptions']> {
+      for await (const page of subscriptionPages(store, { businessUid: business_uid }, MAX_LISTED)) {
+        uids.push(...page.map(({ subscriptionUid }) => subscriptionUid))
+        yield page.map((row) => ({
+          ...statusOf(row, rules, now),
+          candidate_business_uid: row.candidateBusinessUid,
+          installAt: isoOf(row.installAt),
+          uninstalledAt: isoOf(row.uninstalledAt),
+        }))
+      }
     }
+
+    async function* candidateOf(): AsyncGenerator<string[]> {
+      for await (const page of subscriptionPages(store, { candidateBusinessUid: business_uid }, MAX_LISTED))
+        yield page.map(({ subscriptionUid }) => subscriptionUid)
+    }
+
+    /** The entries of the business, then those of its subscriptions that do not name it. */
+    async function* journal(): AsyncGenerator<JournalEntry[]> {
+      const audit = auditUid(business_uid)
+      const isOfBusiness = ({ businessUid: of, kind }: { businessUid: string | null; kind: string }) =>
+        of === business_uid || (of === audit && kind === 'action')
+      for await (const page of entryPages(store, { businessUid: business_uid }, PAGE))
+        yield page.map(publicEntry)
+      for (let at = 0; at < uids.length; at += SUBSCRIPTIONS) {
+        const subscriptionUid = uids.slice(at, at + SUBSCRIPTIONS)
+        for await (const page of entryPages(store, { subscriptionUid }, PAGE))
+          yield page.filter((entry) => !isOfBusiness(entry)).map(publicEntry)
+      }
+    }
+
+    return {
+      head: { business_uid, exportedAt: isoOf(now) },
+      lists: { subscriptions, candidateOf, journal },
+    }
+  }
+
+  return {
+    async data(businessUid: string | number): Promise<BusinessData> {
+      const { head, lists } = read(businessUid)
+      const data: BusinessData = { ...head, subscriptions: [], candidateOf: [], journal: [] }
+      for await (const page of lists.subscriptions()) data.subscriptions.push(...page)
+      for await (const page of lists.candidateOf()) data.candidateOf.push(...page)
+      for await (const page of lists.journal()) data.journal.push(...page)
+      data.journal.sort((a, b) => compare(a.receivedAt, b.receivedAt) || compare(a.id, b.id))
+      return data
+    },
+
+    /** The same as JSON, in pieces that one turn of the event loop makes, with a line for each item. */
+    async *text(businessUid: string | number): AsyncGenerator<string, void> {
+      const { head, lists } = read(businessUid)
+      let text = JSON.stringify(head).slice(0, -1)
+      for (const [name, pages] of Object.entries(lists)) {
+        text += `,\n"${name}":[`
+        let separator = '\n'
+        for await (const page of pages()) {
+          for (const item of page) {
+            text += `${separator}${JSON.stringify(item)}`
+            separator = ',\n'
+            if (text.length < PIECE) continue
+            yield text
+            text = ''
+            await nextTurn()
+          }
+        }
+        text += ']'
+      }
+      yield `${text}}\n`
+    },
   }
 }
 
