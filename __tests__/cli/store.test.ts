@@ -5,6 +5,7 @@ import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib
 import { auditUid } from '../../lib/store/journal/audit.js'
 import type { Simulator } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
+import { eventOf } from '../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { whyNotShared } from '../support/engines/sharing.js'
 import { openStoreWithSql } from '../support/engines/store-with-sql.js'
@@ -165,6 +166,22 @@ export default {
       { action: 'refresh', actor: 'ada' },
       { action: 'track', actor: 'ada', reason: null, subscription_uid: 's-lost' },
     ])
+  })
+
+  const itOnPostgres = name === 'PostgreSQL' ? it : it.skip
+  itOnPostgres('A227 refreshes a business without waiting for what events have just named', async () => {
+    const { run, platform, env, open } = await seeded()
+    const { store } = await openStoreWithSql(env.MARKETPLACE_STORE as string)
+    const made = 'made up'
+    const slow = platform.faults.add({ on: 'read', kind: 'slow', ms: 15_000, subscription_uid: made })
+    await open().start()
+    await store.accept([eventOf(made, { businessUid: 'b-paid' })])
+    await until('it is being read', () => slow.strikes > 0)
+    const { code, stdout, stderr } = await run(['refresh', 'b-paid', '--json'])
+    const [decision] = jsonLines<Decision>(stdout)
+    expect({ code, stderr, decision }).toMatchObject({ code: 0, stderr: '', decision: { isRead: true } })
+    const isBeingRead = { subscription_uid: made, pending: true, failure: null }
+    expect(decision?.subscriptions).toContainEqual(expect.objectContaining(isBeingRead))
   })
 
   it('exports a business, and erases it after the user has typed its uid again', async () => {

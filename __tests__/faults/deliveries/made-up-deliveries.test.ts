@@ -107,6 +107,35 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
     expect(Date.now() - begun).toBeLessThan(12_000)
   })
 
+  it('A227 cannot delay the changes of a customer, or `refresh`, by subscriptions of its business that are slow to read again', async () => {
+    const { marketplace, platform, deliver } = await createScene({
+      store: await engine.freshAddress(),
+      ...internals({ callTimeoutMs: 20_000 }),
+    })
+    const states: string[] = []
+    marketplace.onPurchaseChange(({ to }) => void states.push(String(to)))
+    await marketplace.start()
+    const { uid } = platform.purchase({ business_uid: B1, purchasable_uid: OUR_ITEM, payment: 'succeeded' })
+    await until('the purchase was read', async () => (await marketplace.isEntitled(B1)) || undefined)
+    const made = Array.from({ length: 4 }, (_, i) => `made up ${i}`)
+    for (const each of made) await deliver(noticeOf(each, B1))
+    await until('the platform has denied them', async () => {
+      const subscriptions = await marketplace.subscriptions.list({ businessUid: B1 })
+      return subscriptions.filter(({ failure }) => failure === 'platform_record_missing').length === 4
+    })
+    await marketplace.settled()
+    const slow = made.map((subscription_uid) =>
+      platform.faults.add({ on: 'read', kind: 'slow', ms: 15_000, subscription_uid }),
+    )
+    const begun = Date.now()
+    const refreshed = marketplace.businesses.refresh(B1)
+    await until('one of them is being read', () => slow.some(({ strikes }) => strikes > 0))
+    platform.cancel(uid)
+    await until('the cancellation is handled', () => states.at(-1) === 'canceled', 12_000)
+    await refreshed
+    expect(Date.now() - begun).toBeLessThan(12_000)
+  })
+
   it('A235 cannot make a customer wait again and again until the platform allows further reads', async () => {
     const { fetchLimited, limits } = limitedFetch(20, 5_000)
     const { marketplace, platform, deliver } = await createScene({

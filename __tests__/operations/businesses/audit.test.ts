@@ -100,6 +100,17 @@ describe.each(ENGINE_NAMES)('K157 the audit of an erased business on %s', (name)
     expect(await marketplace.businesses.history(ERASED)).toHaveLength(1)
   })
 
+  it('stays where it is found by the uid, because an erasure of its hash is refused', async () => {
+    const { marketplace } = await createScene({ store: await engine.freshAddress() })
+    const { auditUid } = await marketplace.businesses.erase(ERASED, { actor: 'ada' })
+    for (const uid of [auditUid, auditUid.toUpperCase()])
+      await expect(marketplace.businesses.erase(uid)).rejects.toMatchObject({
+        code: 'argument_invalid',
+        message: expect.stringContaining('the auditUid of an erased business'),
+      })
+    expect(await marketplace.businesses.history(ERASED)).toMatchObject([{ action: 'erase', actor: 'ada' }])
+  })
+
   it('is removed from all actions, also when many lie between them and the business has many subscriptions', async () => {
     const { store, sql } = await openStoreWithSql(await engine.freshAddress())
     const numbers = (to: number) =>

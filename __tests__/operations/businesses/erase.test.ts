@@ -1,11 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
+import { DAY } from '../../../lib/base/clock.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { eventOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
 const ENTRIES = 10_000
+const ERASURE = { id: 'erasure', name: 'erase', businessUid: 'b1', payload: '{}' }
 
 describe.each(ENGINE_NAMES)('erase on %s', (name) => {
   const engine = useEngine(name)
@@ -109,6 +113,44 @@ describe.each(ENGINE_NAMES)('erase on %s', (name) => {
     // The lane stays leased until the handler's lease would have ended.
     expect(traces.filter(([table]) => table !== 'lanes')).toEqual([])
     expect(platform.subscription('s1')).toBeUndefined()
+  })
+
+  it('K439 ends while made-up subscriptions of the business arrive, which are new data', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    await store.accept([eventOf('s1', 'b1'), eventOf('s2', 'b2'), eventOf('s2', 'b1')])
+    let isOver = false
+    let arrived = 0
+    async function arrive() {
+      while (!isOver) {
+        const round = arrived++
+        const others = Array.from({ length: 300 }, (_, i) => eventOf(`z ${round} ${i}`, 'b1'))
+        await store.accept([eventOf(`z candidate ${round}`, 'b3'), ...others])
+        await store.accept([eventOf(`z candidate ${round}`, 'b1'), eventOf('s1', 'b1')])
+      }
+    }
+    const arriving = Promise.all([arrive(), arrive(), arrive()])
+    await until('some have arrived', () => arrived > 3)
+    const ended = store.erase('b1', ERASURE).then(() => true)
+    const isEnded = await Promise.race([ended, delay(15_000, false)])
+    isOver = true
+    await Promise.all([arriving, ended])
+    expect(isEnded).toBe(true)
+    const rows = await sql<{ uid: string }>(`select subscription_uid as uid from subscriptions
+      where 'b1' in (business_uid, candidate_business_uid)`)
+    const uids = rows.map(({ uid }) => uid)
+    for (const uid of ['s2', 'z 0 0', 'z candidate 0']) expect(uids).not.toContain(uid)
+    expect(uids).toContain(`z ${arrived - 1} 0`)
+  }, 60_000)
+
+  it('K439 deletes what a clock that was set back later has dated ahead', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    await store.accept(Array.from({ length: 60 }, (_, i) => eventOf(`s${i}`, 'b1')))
+    await sql(
+      `update subscriptions set created_at = created_at + ${DAY}, unread = 0 where subscription_uid < 's3'`,
+    )
+    await store.erase('b1', ERASURE)
+    expect(await store.listSubscriptions({ limit: 100 })).toEqual([])
+    expect((await store.listEntries({})).map(({ id }) => id)).toEqual(['erasure'])
   })
 
   it('deletes 10,000 entries in small batches, and lets the event loop run in between', async () => {

@@ -27,6 +27,16 @@ describe('the removal of identifiers from a text', () => {
     expect(createUidRemoval('b1', ['s-1', 's-1-b1', '#7', 'a.b'])(text)).toBe(expected)
   })
 
+  it.each(['İstanbul', 'ΑΣ', 'ẞ-1', 'ŉ', '\u212a'])(
+    'finds %s as it was given, whatever its lower case is',
+    (uid) => {
+      const text = `of ${uid}. ${uid}.Α ${uid}`
+      const hash = auditUid(uid)
+      expect(createUidRemoval(uid)(text)).toBe(`of ${hash}. ${hash}.Α ${hash}`)
+      expect(createUidRemoval('b', [uid])(text)).toBe('of [erased]. [erased].Α [erased]')
+    },
+  )
+
   it('leaves no part of a longer uid, and does not look into its own hash', () => {
     expect(createUidRemoval('b', ['b-b', 'sha256', '0'])('b b-b sha256 0')).toBe(
       `${auditUid('b')} [erased] [erased] [erased]`,

@@ -24,11 +24,10 @@ describe('the rows of a batch of refresh requests', () => {
   })
 
   it('have no install of a business that is only refreshed, and the strongest cause of each row', () => {
-    const causes = (['import', 'request', 'reconcile'] as const).flatMap((cause): Requested[] => [
-      { request: stored('s1'), cause },
-      { request: ofBusiness(null), cause },
-    ])
-    const [round] = merged(causes).rounds
+    const requests = [stored('s1'), ofBusiness(null)].flatMap((request): Requested[] =>
+      (['import', 'request', 'reconcile'] as const).map((cause) => ({ request, cause })),
+    )
+    const [round] = merged(requests).rounds
     const cause = CAUSES.indexOf('request')
     expect(round?.stored).toEqual([{ uid: 's1', times: 3, cause }])
     expect(round?.businesses).toMatchObject([{ installed: null, at: null, arrived: null, times: 3, cause }])

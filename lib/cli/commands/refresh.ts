@@ -48,8 +48,7 @@ export function addRefresh(program: Command, act: Act) {
         if (business === undefined) return refreshAll(context, within)
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', businessUid: business })
-        const decision = await refreshWithin(marketplace, business, wait * 1_000)
-        const isRead = !isWaiting(decision)
+        const { decision, isRead } = await refreshWithin(marketplace, business, wait * 1_000)
         out.result({ ...decision, isRead }, () => verdictText(decision, out))
         if (isRead) return exitCodeOf(decision)
         out.note(
@@ -73,9 +72,11 @@ async function refreshAll(context: Context, minutes: number): Promise<ExitCode> 
   return DONE
 }
 
-/** Like `marketplace.refresh`, with the waiting time of the person. */
-async function refreshWithin(marketplace: Marketplace, business: string, ms: number): Promise<Decision> {
+/** Like `businesses.refresh`, with the waiting time of the person. */
+async function refreshWithin(marketplace: Marketplace, business: string, ms: number) {
   const deadline = Date.now() + ms
+  const stored = await marketplace.subscriptions.list({ businessUid: business, limit: MOST_AWAITED })
+  const awaited = new Set(stored.map(({ subscription_uid }) => subscription_uid))
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
     timer = setTimeout(() => resolve(undefined), ms)
@@ -83,14 +84,23 @@ async function refreshWithin(marketplace: Marketplace, business: string, ms: num
   let decision = await Promise.race([marketplace.businesses.refresh(business), timeout])
   clearTimeout(timer)
   // `refresh` has its own waiting time, which may be shorter.
-  while (decision !== undefined && isWaiting(decision) && Date.now() < deadline) {
+  while (decision !== undefined && isWaiting(decision, awaited) && Date.now() < deadline) {
     await new Promise((resolve) => setTimeout(resolve, 250))
     decision = await marketplace.explain(business)
   }
-  return decision ?? marketplace.explain(business)
+  decision ??= await marketplace.explain(business)
+  return { decision, isRead: !isWaiting(decision, awaited) }
 }
 
-/** Whether a requested read was not tried yet. */
-function isWaiting({ subscriptions }: Decision): boolean {
-  return subscriptions.some(({ pending, failure }) => pending && failure === null)
+const MOST_AWAITED = 1_000
+
+/**
+ * Whether a requested read was not tried yet, by the rule of `businesses.refresh`: of the subscriptions that were read
+ * before, or if none was, of those in `awaited`, which were stored before the request.
+ */
+function isWaiting({ subscriptions }: Decision, awaited: ReadonlySet<string>): boolean {
+  const read = subscriptions.filter(({ asOf }) => asOf !== null)
+  const counted =
+    read.length > 0 ? read : subscriptions.filter(({ subscription_uid }) => awaited.has(subscription_uid))
+  return counted.some(({ pending, failure }) => pending && failure === null)
 }

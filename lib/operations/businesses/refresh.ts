@@ -1,12 +1,13 @@
 import type { Clock } from '../../base/clock.js'
 import { requireIdentifier } from '../../base/record.js'
 import { createRecheck } from '../../base/waiting.js'
-import type { Store } from '../../store/port/store.js'
+import type { Store, Subscription } from '../../store/port/store.js'
 import { isBehindOthers } from '../../store/subscriptions/claims.js'
 
 /**
  * Returns `businesses.refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
- * failed, or time is up.
+ * failed, or time is up. Once a subscription of the business was read, it waits for those alone: anybody with the delivery
+ * secret can name others. `explain` waits for the others if the answer is no.
  */
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'readFirst' | 'subscribe'>
@@ -21,19 +22,21 @@ export function createRefreshAndWait<Decision>(options: {
     const deadline = clock.monotonic() + timeoutMs
     const recheck = createRecheck(clock)
     let isPutFirst = false
-    /** The requests to wait for, by subscription. Those that follow in a flood of events are not awaited. */
-    const awaited = new Map<string, number>()
+    /** The requests to wait for, by subscription. What follows in a flood of events is not awaited. */
+    let awaited: ReadonlyMap<string, number> | undefined
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
         const subscriptions = await store.subscriptionsOf(businessUid)
-        for (const { subscriptionUid, generation } of subscriptions)
-          if (!awaited.has(subscriptionUid)) awaited.set(subscriptionUid, generation)
-        const isReading = subscriptions.some(
+        awaited ??= new Map(
+          subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),
+        )
+        const generations = awaited
+        const isReading = readOrAll(subscriptions).some(
           ({ subscriptionUid, settledGeneration, failure }) =>
-            failure === null && settledGeneration < (awaited.get(subscriptionUid) ?? 0),
+            failure === null && settledGeneration < (generations.get(subscriptionUid) ?? 0),
         )
         if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
           isPutFirst = true
@@ -48,4 +51,10 @@ export function createRefreshAndWait<Decision>(options: {
     }
     return explain(businessUid)
   }
+}
+
+/** The subscriptions that were read before, or all if none was. */
+function readOrAll(subscriptions: readonly Subscription[]): readonly Subscription[] {
+  const read = subscriptions.filter(({ readAt }) => readAt !== null)
+  return read.length > 0 ? read : subscriptions
 }

@@ -12,24 +12,32 @@ export function auditUid(businessUid: string): string {
   return `sha256:${createHash('sha256').update(businessUid).digest('hex')}`
 }
 
+/** Whether a uid has the form of an `auditUid`: it stands for a business that was erased, and is not the uid of one. */
+export function isAuditUid(uid: string): boolean {
+  return /^sha256:[\da-f]{64}$/i.test(uid)
+}
+
 /**
  * Returns a function that removes identifiers from a text: the business gets its `auditUid`, a subscription `[erased]`. It
  * finds them as whole words, in upper or lower case, so `1` leaves `ticket 812` as it is.
  */
 export function createUidRemoval(businessUid: string, subscriptionUids: readonly string[] = []) {
-  const uids = [businessUid, ...subscriptionUids].map((uid) => uid.toLowerCase())
+  const uids = [businessUid, ...subscriptionUids].map((uid) => ({ uid, folded: fold(uid) }))
 
   return function withoutUids(text: string): string {
-    const folded = text.toLowerCase()
-    const named = uids.filter((uid) => folded.includes(uid))
+    const foldedText = fold(text)
+    const named = uids.filter(({ folded }) => foldedText.includes(folded)).map(({ uid }) => uid)
     if (named.length === 0) return text
     // The longest first, because one uid may be a part of another.
     const words = named.sort((a, b) => b.length - a.length).map((uid) => uid.replace(SYNTAX, '\\$&'))
     return text.replace(new RegExp(`${EDGE}(?:${words.join('|')})${EDGE}`, 'giu'), (found) =>
-      found.toLowerCase() === uids[0] ? auditUid(businessUid) : '[erased]',
+      fold(found) === fold(businessUid) ? auditUid(businessUid) : '[erased]',
     )
   }
 }
+
+/** Upper case: that of a text contains that of its parts. In lower case `Σ` depends on what follows, and `İ` becomes two characters. */
+const fold = (text: string) => text.toUpperCase()
 
 /** A place that is not inside of a word. */
 const EDGE = '(?:(?<![a-z\\d])|(?![a-z\\d]))'

@@ -4,6 +4,7 @@ import type { Erased, Hint, NewAction } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { someOfBusiness } from '../subscriptions/subscriptions.js'
 import { type AuditRow, auditUid, createAnonymiser } from './audit.js'
 import type { Journal } from './journal.js'
 
@@ -25,6 +26,9 @@ const ACTIONS = 100
  * 3. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
  * 4. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
  * 5. It deletes the entries that name the business.
+ *
+ * Each step ends at what was there when the erasure began. What is added meanwhile is new data, so no flood of deliveries
+ * prolongs it.
  *
  * When a pending entry is deleted, the holder of its lane loses the lease. It is asked to have its lease confirmed before its
  * next entry: this process before the commit, so that it handles no entry that was deleted; another one by a hint with the
@@ -79,9 +83,18 @@ export function createErasing(options: {
     notify(hint)
   }
 
-  async function begin(trx: Connection, businessUid: string, record: NewAction) {
+  /** Writes the record, and returns the limits of what is there: later rows are new data, of which a sender can add any number. */
+  async function begin(trx: Connection, businessUid: string, record: NewAction): Promise<Limits> {
     await engine.holdNames?.(trx, [businessUid])
     await journal.insertAction(trx, { ...record, businessUid: auditUid(businessUid) })
+    return sql<Limits>`
+      select seq as "lastSeq",
+        (select max(subscription_uid) from subscriptions where candidate_business_uid = ${businessUid})
+          as "lastCandidate",
+        (select max(created_at) from (
+          ${someOfBusiness(sql`created_at`, sql`business_uid = ${businessUid}`)}
+        ) as newest) as "lastCreatedAt"
+      from journal where id = ${record.id}`.one(trx)
   }
 
   /** Anonymises the actions that name the business, with some subscriptions at a time: any of them may stand in a reason. */
@@ -128,40 +141,64 @@ export function createErasing(options: {
     return rows.length
   }
 
-  /** One batch. Returns its rows, as the steps below do: 0 when none is left. */
-  async function candidates(trx: Connection, businessUid: string): Promise<number> {
-    const rows = await sql<{ uid: string }>`
-      select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
-      order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
-    if (rows.length === 0) return 0
-    await sql`
-      update subscriptions set candidate_business_uid = null,
-        refresh_at = case when lease_token is null then refresh_at else ${engine.now()} end, lease_token = null
-      where ${engine.isOneOf(
-        'subscription_uid',
-        rows.map(({ uid }) => uid),
-      )}`.execute(trx)
-    return rows.length
+  /** Steps through them by uid: a row that a sender has named again behind the step is new data. */
+  function createCandidates(businessUid: string, { lastCandidate }: Limits): Part {
+    return async (trx, after = '') => {
+      if (lastCandidate === null) return undefined
+      const rows = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where candidate_business_uid = ${businessUid}
+          and subscription_uid > ${after} and subscription_uid <= ${lastCandidate}
+        order by subscription_uid limit ${BATCH} ${engine.forUpdate}`.execute(trx)
+      const uids = rows.map(({ uid }) => uid)
+      if (uids.length === 0) return undefined
+      await sql`
+        update subscriptions set candidate_business_uid = null,
+          refresh_at = case when lease_token is null then refresh_at else ${engine.now()} end, lease_token = null
+        where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
+      return { rows: uids.length, after: uids.at(-1) as string }
+    }
   }
 
-  async function subscriptions(trx: Connection, businessUid: string): Promise<number> {
-    const rows = await sql<{ uid: string }>`
-      select subscription_uid as uid from subscriptions where business_uid = ${businessUid}
-      order by subscription_uid limit ${SUBSCRIPTIONS} ${engine.forUpdate}`.execute(trx)
-    const uids = rows.map(({ uid }) => uid)
-    if (uids.length === 0) return 0
-    const deleted = await deleteEntries(
-      trx,
-      businessUid,
-      sql`subscription_uid is not null and ${engine.isOneOf('subscription_uid', uids)}`,
+  /** All entries of a subscription are deleted with it, also later ones: their read was requested in its row. */
+  function createSubscriptions(businessUid: string, { lastCreatedAt }: Limits): Part {
+    // The newest first, by the index `subscriptions_business`: it does not read rows that are added meanwhile.
+    const parts = [0, 1].map(
+      (unread) => sql`select * from (
+        select subscription_uid as uid from subscriptions
+        where business_uid = ${businessUid} and unread = ${sql.lit(unread)} and created_at <= ${lastCreatedAt}
+        order by created_at desc limit ${SUBSCRIPTIONS}
+      ) as ${sql.ref(`part_${unread}`)}`,
     )
-    if (deleted === BATCH) return deleted
-    await sql`delete from subscriptions where ${engine.isOneOf('subscription_uid', uids)}`.execute(trx)
-    return deleted + uids.length
+    return async (trx) => {
+      const found = await sql<{ uid: string }>`${sql.join(parts, ' union all ')}`.execute(trx)
+      if (found.length === 0) return undefined
+      const named = engine.isOneOf(
+        'subscription_uid',
+        found.map(({ uid }) => uid),
+      )
+      const rows = await sql<{ uid: string }>`
+        select subscription_uid as uid from subscriptions where ${named} and business_uid = ${businessUid}
+        order by subscription_uid ${engine.forUpdate}`.execute(trx)
+      const uids = rows.map(({ uid }) => uid)
+      if (uids.length === 0) return { rows: 0 }
+      const ofThese = engine.isOneOf('subscription_uid', uids)
+      const deleted = await deleteEntries(trx, businessUid, sql`subscription_uid is not null and ${ofThese}`)
+      if (deleted === BATCH) return { rows: deleted }
+      await sql`delete from subscriptions where ${ofThese}`.execute(trx)
+      return { rows: deleted + uids.length }
+    }
   }
 
-  const entries = (trx: Connection, businessUid: string): Promise<number> =>
-    deleteEntries(trx, businessUid, sql`business_uid = ${businessUid}`)
+  function createEntries(businessUid: string, { lastSeq }: Limits): Part {
+    return async (trx) => {
+      const rows = await deleteEntries(
+        trx,
+        businessUid,
+        sql`business_uid = ${businessUid} and seq <= ${lastSeq}`,
+      )
+      return rows === 0 ? undefined : { rows }
+    }
+  }
 
   async function end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
     const written = await sql<{ payload: string; received_at: number }>`
@@ -174,17 +211,20 @@ export function createErasing(options: {
   return async function erase(businessUid: string, record: NewAction): Promise<Erased> {
     // No process may answer from memory with what was erased so far.
     const erased: Hint = { kind: 'decided', businessUid, superseded: true }
-    await write((trx) => begin(trx, businessUid, record))
+    const batch = (part: Part, after?: string) =>
+      write(async (trx) => {
+        const done = await part(trx, after)
+        await tell(trx, erased)
+        return done
+      })
+    const limits = await write((trx) => begin(trx, businessUid, record))
     let rows = 0
     try {
       rows += await actions(businessUid)
-      for (const part of [candidates, subscriptions, entries]) {
-        for (let batch = 1; batch > 0; rows += batch) {
-          batch = await write(async (trx) => {
-            const count = await part(trx, businessUid)
-            await tell(trx, erased)
-            return count
-          })
+      for (const createPart of [createCandidates, createSubscriptions, createEntries]) {
+        const part = createPart(businessUid, limits)
+        for (let done = await batch(part); done !== undefined; done = await batch(part, done.after)) {
+          rows += done.rows
           await nextTurn()
         }
       }
@@ -197,6 +237,18 @@ export function createErasing(options: {
 }
 
 const OF_ANY: Hint = { kind: 'decided', businessUid: null, superseded: false }
+
+/** What was there when the erasure began. Null: there was none. No clock decides, so none that was set back hides a row. */
+interface Limits {
+  lastSeq: number
+  /** The highest uid of a subscription with the business as its candidate. */
+  lastCandidate: string | null
+  /** When its newest subscription was created, which may lie ahead. */
+  lastCreatedAt: number | null
+}
+
+/** Does one batch, behind `after`. Undefined when no row is left. */
+type Part = (trx: Connection, after?: string) => Promise<{ rows: number; after?: string } | undefined>
 
 type Action = AuditRow & { seq: number }
 

@@ -86,7 +86,10 @@ export interface ClaimReads {
 export const URGENCY = {
   /** An event, and the subscription was read before. */
   event: 0,
-  /** An event, and the subscription was never read: a forged one looks like a customer's here. */
+  /**
+   * An event, and the subscription was never read: a forged one looks like a customer's here. A `refresh` of its business
+   * leaves it in this class.
+   */
   eventOfUnread: 1,
   /** `track`, `refresh` or an import. */
   track: 2,

@@ -129,7 +129,8 @@ function newRound() {
  * - for a business, the requests that may have added one of its subscriptions, and the reverse: a new row has nothing
  *   that came before it;
  * - of the same business, an install with a date beside one without;
- * - for a business, those of any subscription of which only one is of an event, and the reverse: they delay a read differently.
+ * - for a business, those of any subscription, and the reverse, unless both are of events: `track` and `refresh` delay a read
+ *   differently, and give it another class.
  *
  * Requests that a statement treats as one share a row.
  */
@@ -142,8 +143,7 @@ function createOrder(wall: number) {
   return function roundOf({ request, cause }: Requested): number {
     const statement = KINDS.indexOf(request.kind)
     const by = cause === 'event' ? 'event' : 'call'
-    const other = by === 'event' ? 'call' : 'event'
-    const { key, row, marks, follows } = orderOf(request, by, other, wall)
+    const { key, row, marks, follows } = orderOf(request, by, wall)
     const isShared = rows.get(key) === row
     let round = isShared ? Math.floor((places.get(key) ?? 0) / KINDS.length) : 0
     for (const name of isShared ? follows : [key, ...follows]) {
@@ -160,8 +160,9 @@ function createOrder(wall: number) {
 }
 
 /** `marks`: the names under which a request is found by later ones. `follows`: the names of those that it comes after. */
-function orderOf(request: RefreshRequest, by: string, other: string, wall: number) {
+function orderOf(request: RefreshRequest, by: 'event' | 'call', wall: number) {
   const { kind, businessUid: business } = request
+  const others = by === 'event' ? ['call'] : ['event', 'call']
   if (kind === 'business') {
     const { install } = request
     const dated = install ? String(isDated(install.at, wall)) : 'none'
@@ -169,7 +170,7 @@ function orderOf(request: RefreshRequest, by: string, other: string, wall: numbe
       key: `business ${business}`,
       row: `${by} ${dated}`,
       marks: [`businesses by ${by}`],
-      follows: [`subscriptions of ${business}`, `subscriptions by ${other}`],
+      follows: [`subscriptions of ${business}`, ...others.map((other) => `subscriptions by ${other}`)],
     }
   }
   const isNamed = kind === 'subscription'
@@ -177,7 +178,10 @@ function orderOf(request: RefreshRequest, by: string, other: string, wall: numbe
     key: `subscription ${request.subscriptionUid}`,
     row: isNamed ? `${by} ${business}` : by,
     marks: [`subscriptions by ${by}`, ...(isNamed ? [`subscriptions of ${business}`] : [])],
-    follows: [`businesses by ${other}`, ...(isNamed ? [`business ${business}`] : [])],
+    follows: [
+      ...others.map((other) => `businesses by ${other}`),
+      ...(isNamed ? [`business ${business}`] : []),
+    ],
   }
 }
 

@@ -101,7 +101,14 @@ function held(engine: Engine, { table, of }: Given<keyof typeof HELD_COLUMNS>) {
 
 const UNREAD = sql.lit(URGENCY.eventOfUnread)
 const isGivenEvent = isEvent(sql`given.cause`)
-const urgencyOfGiven = urgencyOfCause(sql`given.cause`, sql`subscriptions.unread`)
+/**
+ * Of a row that is read, `unread` is the class after an event: 0 is `URGENCY.event`, 1 is `URGENCY.eventOfUnread`. One that
+ * was never read keeps its class when `refresh` reads its business: anybody can have made it up, so it must not delay the
+ * reads of the others.
+ */
+const urgencyOfGiven = sql`case
+  when subscriptions.unread = 1 and not (${isGivenEvent}) then subscriptions.urgency
+  else ${urgencyAfterRequest(urgencyOfCause(sql`given.cause`, sql`subscriptions.unread`))} end`
 const causeOfGiven = causeAfterRequest(sql`given.cause`)
 /** A change that an event announces is written, even if an earlier request for the first read was quiet. */
 const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscriptions.quiet_until_read end`
@@ -227,12 +234,9 @@ function urgencyAfterRequest(requested: unknown) {
     else ${requested} end`
 }
 
-/**
- * The urgency by the cause of a request. Of a row that is read, `unread` is the urgency after an event: 0 is
- * `URGENCY.event`, 1 is `URGENCY.eventOfUnread`.
- */
-function urgencyOfCause(cause: Sql, unread: Sql) {
-  return sql`case when ${isEvent(cause)} then ${unread} else ${sql.lit(URGENCY.track)} end`
+/** The urgency by the cause of a request: after an event it is `afterEvent`. */
+function urgencyOfCause(cause: Sql, afterEvent: Sql) {
+  return sql`case when ${isEvent(cause)} then ${afterEvent} else ${sql.lit(URGENCY.track)} end`
 }
 
 /** The `cause`: the stronger one while a read is due or to come. A row that is given up has none that counts. */
@@ -250,7 +254,7 @@ function isEvent(cause: Sql) {
 const REQUESTED = sql`
   generation = subscriptions.generation + given.times, requested_at = given.now, failure = null,
   owed_since = coalesce(subscriptions.owed_since, given.now),
-  urgency = ${urgencyAfterRequest(urgencyOfGiven)},
+  urgency = ${urgencyOfGiven},
   cause = ${causeOfGiven},
   quiet_until_read = ${quietAfterRequest},
   refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent, sql`given.times`)}`

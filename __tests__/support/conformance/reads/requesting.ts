@@ -9,6 +9,7 @@ import {
   idsOf,
   ifKnown,
   isNumber,
+  LONG,
   named,
   same,
   shows,
@@ -89,6 +90,22 @@ export const REQUESTING: Checks = {
     has(await lab.read('purchased'), { urgency: URGENCY.event })
     await lab.request('s1', 'b1')
     has(await lab.next(), { urgency: URGENCY.track })
+  },
+
+  async 'requestRefresh: of a business leaves what was never read in its class, so it delays no other read of the business'(
+    lab,
+  ) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.accept([eventOf('made up', { businessUid: 'b1' })])
+    const denied = { ...fails('platform_record_missing', LONG), settled: true }
+    assert.equal(await lab.finishRead(await lab.next(), denied), true)
+    await lab.request('tracked', 'b1')
+    await lab.requestRefresh(business('b1'))
+    await lab.pass(MIN_READ_INTERVAL_MS)
+    has(await lab.claim({ urgencies: [URGENCY.eventOfUnread] }), { id: 'made up' })
+    const tracks = [URGENCY.track]
+    const others = [await lab.claim({ urgencies: tracks }), await lab.claim({ urgencies: tracks })]
+    same(idsOf(others).sort(), ['s1', 'tracked'])
   },
 
   async 'requestRefresh: clears the failure of the last read, and preserves the record'(lab) {
