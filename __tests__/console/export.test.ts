@@ -80,6 +80,7 @@ describe('a file that nobody takes', () => {
       sendFile(res, { fileName: 'f.json', pieces: pieces(), stalledMs: 200 })
     })
     await once(server.listen(0, '127.0.0.1'), 'listening')
+    onCleanUp(() => server.closeAllConnections())
     onCleanUp(() => server.close())
     const asked = request({ host: '127.0.0.1', port: (server.address() as AddressInfo).port }).end()
     asked.on('error', () => {})

@@ -171,7 +171,7 @@ describe('the page of the console', () => {
     await fetch(`${target}x`, { method: 'POST', body: '{}' })
     const page = await open(url, 'support', '#/attention')
     await page.getByText('2 times').waitFor()
-    await page.getByText('entity_name: no known event has it').waitFor()
+    await page.getByText('1 issue. An operator finds the text').waitFor()
     await page.getByText('is for the item').waitFor()
     await page.locator('dt:text("Requests with a wrong secret") + dd').getByText('1, last').waitFor()
   })
