@@ -30,11 +30,15 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
     },
   }
 
+  /** An entry that was deleted meanwhile has the place before the next older one. Ids are in the order of time. */
   async function placeOf(id: string): Promise<Place> {
     const rows = await read((db) =>
-      sql<Place>`select received_at, seq from journal where id = ${id}`.execute(db),
+      sql<Place & { id: string }>`
+        select id, received_at, seq from journal where id <= ${id} order by id desc limit 1`.execute(db),
     )
-    return rows[0] ?? { received_at: 0, seq: 0 }
+    const [found] = rows
+    if (!found) return { received_at: 0, seq: 0 }
+    return found.id === id ? found : { received_at: found.received_at, seq: found.seq + 1 }
   }
 
   /**

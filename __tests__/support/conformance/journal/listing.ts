@@ -72,7 +72,7 @@ export const LISTING: Checks = {
   },
 
   async 'listEntries: the pages contain every entry once'(lab) {
-    const events = Array.from({ length: 25 }, (_, i) => eventOf(`s${i % 3}`, { id: `e${i}` }))
+    const events = Array.from({ length: 25 }, (_, i) => eventOf(`s${i % 3}`, { id: `e${i + 10}` }))
     await lab.accept(events)
     const seen = await lab.ids({ limit: 4 })
     for (let before = seen.at(-1); before; ) {
@@ -82,10 +82,13 @@ export const LISTING: Checks = {
       before = page.at(-1)
     }
     same(seen, idsOf(events).reverse())
-    same(await lab.ids({ subscriptionUid: 's0', limit: 2, before: 'e12' }), ['e9', 'e6'])
-    same(await lab.ids({ subscriptionUid: ['s0', 's1'], limit: 3, before: 'e12' }), ['e10', 'e9', 'e7'])
-    // The place of an entry that is deleted meanwhile is unknown, so the list ends there.
-    for (const owner of [{}, { subscriptionUid: 's0' }]) same(await lab.ids({ ...owner, before: 'gone' }), [])
+    same(await lab.ids({ subscriptionUid: 's0', limit: 2, before: 'e22' }), ['e19', 'e16'])
+    same(await lab.ids({ subscriptionUid: ['s0', 's1'], limit: 3, before: 'e22' }), ['e20', 'e19', 'e17'])
+    // The entry at which a page ended may have been deleted since.
+    same(await lab.ids({ limit: 2, before: 'e12, deleted' }), ['e12', 'e11'])
+    same(await lab.ids({ subscriptionUid: 's0', limit: 2, before: 'e16, deleted' }), ['e16', 'e13'])
+    for (const owner of [{}, { subscriptionUid: 's0' }])
+      same(await lab.ids({ ...owner, before: 'a, older than all' }), [])
   },
 
   async 'listEntries: the default limit is 100, and a limit out of bounds becomes the nearest bound'(lab) {
