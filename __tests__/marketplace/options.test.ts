@@ -37,6 +37,7 @@ const NUMBERS: [path: string, usual: number, min: number, max: number, unit: str
   ['bodyLimitBytes', 64 * KIB, KIB, 16 * KIB * KIB, ' bytes'],
   ['retention.eventsMs', 7 * DAY, MINUTE, YEARS_10, ' ms'],
   ['retention.changesMs', 90 * DAY, MINUTE, YEARS_10, ' ms'],
+  ['retention.actionsMs', 1_095 * DAY, MINUTE, YEARS_10, ' ms'],
   ['closeTimeoutMs', 10 * SECOND, 0, 10 * MINUTE, ' ms'],
 ]
 

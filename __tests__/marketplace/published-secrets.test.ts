@@ -58,6 +58,11 @@ describe('L86 createMarketplace', () => {
     expect(await faultsAt('http://localhost:4010')).toEqual([])
   })
 
+  it.each(['<Hn5tRw8qLd3xVz6k', 'Hn5tRw8qLd3xVz6k>'])('takes %s, which is no placeholder', (secret) => {
+    const faults = faultsOf(secret, 'https://platform.example', 'https://platform.example')
+    expect(faults.filter((fault) => fault.includes('documentation'))).toEqual([])
+  })
+
   it('takes a secret of your own that contains one', () => {
     expect(
       faultsOf('my-client-secret-Hn5tRw8qLd3xVz6k', 'https://platform.example', 'https://platform.example'),
