@@ -1,7 +1,7 @@
 import '../../support/machine/failing-disk.js'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { STATEMENT_MS } from '../../../lib/postgres/connection.js'
+import { SECOND } from '../../../lib/base/clock.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
@@ -112,8 +112,8 @@ describe.each(ENGINE_NAMES)('a batch of deliveries on %s', (engineName) => {
     expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
 
     await standstill.end()
-    // On a busy machine the standstill lasts longer than PostgreSQL gives a statement.
-    const isLong = engineName === 'PostgreSQL' && performance.now() - begunAt > STATEMENT_MS
+    // On a busy machine the standstill lasts longer than the three seconds in which a connection must open.
+    const isLong = engineName === 'PostgreSQL' && performance.now() - begunAt > 2.5 * SECOND
     expect(isLong ? ['kept', 'store_unavailable'] : ['kept']).toContain(await under)
     const ended = await Promise.all(waiting)
     expect(['kept', 'delivery_turned_away']).toEqual(expect.arrayContaining([...new Set(ended)]))
