@@ -193,7 +193,7 @@ async function calling(
     server.close()
   })
   const url = new URL(`http://127.0.0.1:${(server.address() as AddressInfo).port}`)
-  const { send, close } = createHttp({ timeoutMs: 30_000, clock: systemClock, ...options })
+  const { send, close } = createHttp({ timeoutMs: 10_000, clock: systemClock, ...options })
   return {
     close,
     send: (request: Partial<Parameters<typeof send>[0]> = {}) => send({ method: 'GET', url, ...request }),
