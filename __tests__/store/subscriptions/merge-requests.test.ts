@@ -51,6 +51,73 @@ describe('the rows of a batch of refresh requests', () => {
     },
   )
 
+  it.each([
+    [[true], 1],
+    [[undefined], 0],
+    [[true, true], 1],
+    [[true, undefined], 0],
+    [[undefined, true], 0],
+  ])('are quiet if every request of the subscription is: %j', (quiet, expected) => {
+    const [round] = merged(
+      quiet.map((each) => event(named('s1', 'A', { ...(each && { quiet: each }) }))),
+    ).rounds
+    expect(round?.named).toMatchObject([{ uid: 's1', business: 'A', times: quiet.length, quiet: expected }])
+  })
+
+  it.each<[(Announcement | undefined)[], 0 | 1]>([
+    [[undefined], 0],
+    [['access'], 0],
+    [['end', 'access'], 0],
+    [['update'], 1],
+    [['update', undefined], 1],
+    [['access', 'update'], 1],
+  ])('have an update if one request announces it: %j', (announced, updates) => {
+    const requests = announced.map((announces) =>
+      event(named('s1', 'A', { ...(announces && { announces }) })),
+    )
+    expect(merged(requests).rounds[0]?.named).toMatchObject([{ updates, times: announced.length }])
+  })
+
+  it.each<[string, Requested[], number]>([
+    ['events of two subscriptions', [event(named('s1', 'A')), event(named('s2', 'A'))], 1],
+    ['events of one subscription', [event(named('s1', 'A')), event(named('s1', 'A'))], 1],
+    ['events of one subscription for two businesses', [event(named('s1', 'A')), event(named('s1', 'B'))], 2],
+    ['an event and a track of a subscription', [event(named('s1', 'A')), call(named('s1', 'A'))], 2],
+    [
+      'events of a subscription and then of its business',
+      [event(named('s1', 'A')), event(ofBusiness(null))],
+      1,
+    ],
+    [
+      'events of a business and then of its subscription',
+      [event(ofBusiness(null)), event(named('s1', 'A'))],
+      2,
+    ],
+    [
+      'events of a business and of a subscription of another',
+      [event(ofBusiness(null)), event(named('s1', 'B'))],
+      1,
+    ],
+    [
+      'a refresh of a business and an event of any subscription',
+      [call(ofBusiness(null)), event(named('s1', 'B'))],
+      2,
+    ],
+    [
+      'a refresh of a business and a track of any subscription',
+      [call(ofBusiness(null)), call(named('s1', 'B'))],
+      2,
+    ],
+    [
+      'events of a business with and without a date',
+      [event(ofBusiness({ installed: true, at: NOW })), event(ofBusiness({ installed: true, at: null }))],
+      2,
+    ],
+    ['an event and a refresh of a business', [event(ofBusiness(null)), call(ofBusiness(null))], 2],
+  ])('are in as many rounds as keep their order: %s', (_, requests, rounds) => {
+    expect(merged(requests).rounds).toHaveLength(rounds)
+  })
+
   it('D259 are in one order of bytes, in which all transactions lock them', () => {
     const uids = ['😀', '\uff21', 's2', 's1']
     const [round] = merged(uids.map((uid) => event(stored(uid)))).rounds
@@ -62,6 +129,18 @@ const merged = (requests: Requested[]) => mergeRequests(requests, NOW)
 
 function event(request: RefreshRequest): Requested {
   return { request, cause: 'event' }
+}
+
+function call(request: RefreshRequest): Requested {
+  return { request, cause: 'request' }
+}
+
+function named(
+  subscriptionUid: string,
+  businessUid: string,
+  more: { quiet?: boolean; announces?: Announcement } = {},
+): RefreshRequest {
+  return { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null, ...more }
 }
 
 /** A date, this long after now. */
