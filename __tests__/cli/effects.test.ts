@@ -188,7 +188,7 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
       const { marketplace } = await createScene({ store: own, platform: { baseUrl, authUrl, fetch: send } })
       await marketplace.start()
       platform.install('b-fails')
-      const { code, stdout } = await runCliHere(['import', '-', '--wait', '1', '--json'], {
+      const { code, stdout } = await runCliHere(['import', '-', '--wait', '4', '--json'], {
         env: settingsFor(platform, own),
         input: 'subscription_uid,business_uid\ns-fails,b-fails\ns-slow,b-slow\n',
       })
