@@ -57,13 +57,13 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
+  let handlesChanges = false
   const classes = createClasses<LaneClaim, LaneUrgency>({
     classes: Object.values(LANE_URGENCY),
     unread: LANE_URGENCY.eventOfUnread,
     // Anybody with the delivery secret can make up events of a business that he knows, but no change.
     isLong: (urgency) => handlesChanges && urgency !== LANE_URGENCY.change,
   })
-  let handlesChanges = false
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
   /** When lanes of a business (null: of any) were last doubted, the oldest first: for as long as a claim may take. */

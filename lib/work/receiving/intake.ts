@@ -26,7 +26,7 @@ type Classified =
  * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
  *
  * Long arrays are classified in turns: a few elements of one in each turn of the event loop, then of the next one. So a
- * flood of them delays no short delivery, and others of any length delay a long one only as long as they are many.
+ * flood of them delays no short delivery, and delays a long one by their number, not by their length.
  */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
