@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 import { useEffect, useRef, useState } from 'preact/hooks'
-import type { Replies } from '../shared/shapes.js'
+import type { Replies } from '../protocol/shapes.js'
 import { Attention } from './attention/attention.js'
 import { Business } from './business/business.js'
 import { read } from './calls.js'

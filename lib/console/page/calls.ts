@@ -1,6 +1,6 @@
-import type { ActName, ReadName } from '../shared/calls.js'
-import type { Inputs } from '../shared/inputs.js'
-import type { Replies, SearchCharacters } from '../shared/shapes.js'
+import type { ActName, ReadName } from '../protocol/calls.js'
+import type { Inputs } from '../protocol/inputs.js'
+import type { Replies, SearchCharacters } from '../protocol/shapes.js'
 
 /** A call that was refused or failed. `message` is for the person. */
 export class CallError extends Error {

@@ -1,7 +1,7 @@
 import { createContext } from 'preact'
 import { useContext } from 'preact/hooks'
-import type { CallName } from '../shared/calls.js'
-import type { Replies } from '../shared/shapes.js'
+import type { CallName } from '../protocol/calls.js'
+import type { Replies } from '../protocol/shapes.js'
 
 export const SessionContext = createContext<Replies['session'] | undefined>(undefined)
 

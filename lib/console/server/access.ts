@@ -1,7 +1,7 @@
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
-import { CALLS, type CallName } from '../shared/calls.js'
-import { mayDo, type Person } from '../shared/roles.js'
+import { CALLS, type CallName } from '../protocol/calls.js'
+import { mayDo, type Person } from '../protocol/roles.js'
 import { Refusal } from './http.js'
 import { isFromOwnPage } from './origin.js'
 

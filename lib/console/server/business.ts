@@ -1,6 +1,6 @@
 import { type Decision, nextStepOf, REASONS, type Reason } from '../../index.js'
-import type { Person } from '../shared/roles.js'
-import type { BusinessReply, Replies, SearchReply } from '../shared/shapes.js'
+import type { Person } from '../protocol/roles.js'
+import type { BusinessReply, Replies, SearchReply } from '../protocol/shapes.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 import { searchTerms } from './search-terms.js'
 

@@ -1,5 +1,5 @@
-import type { Person } from '../shared/roles.js'
-import type { DeliveryShape, LiveReply, Replies, WebhooksReply } from '../shared/shapes.js'
+import type { Person } from '../protocol/roles.js'
+import type { DeliveryShape, LiveReply, Replies, WebhooksReply } from '../protocol/shapes.js'
 import { type IsShown, shapeOf } from './masking.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 import type { Scans } from './scans.js'

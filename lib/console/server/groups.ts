@@ -1,5 +1,5 @@
 import type { JournalEntry } from '../../index.js'
-import type { Person } from '../shared/roles.js'
+import type { Person } from '../protocol/roles.js'
 import {
   ATTENTION_STATUSES,
   type AttentionGroup,
@@ -7,7 +7,7 @@ import {
   type AttentionStatus,
   type EntryRow,
   type Replies,
-} from '../shared/shapes.js'
+} from '../protocol/shapes.js'
 import { Refusal } from './http.js'
 import { rowsFor } from './rows.js'
 import type { Scans } from './scans.js'

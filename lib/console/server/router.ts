@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../../index.js'
-import { CALLS } from '../shared/calls.js'
-import { INPUTS } from '../shared/inputs.js'
-import { type Person, personIn } from '../shared/roles.js'
+import { CALLS } from '../protocol/calls.js'
+import { INPUTS } from '../protocol/inputs.js'
+import { type Person, personIn } from '../protocol/roles.js'
 import { createActionTokens, createPermission, createSigner } from './access.js'
 import {
   type BodyRequest,

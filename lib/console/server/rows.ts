@@ -8,8 +8,8 @@ import {
   REASONS,
   type SubscriptionStatus,
 } from '../../index.js'
-import type { Person } from '../shared/roles.js'
-import type { EntryDetail, EntryRow, SubscriptionRow } from '../shared/shapes.js'
+import type { Person } from '../protocol/roles.js'
+import type { EntryDetail, EntryRow, SubscriptionRow } from '../protocol/shapes.js'
 import {
   errorClassOf,
   type IsShown,

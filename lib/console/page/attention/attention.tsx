@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { AttentionGroup, AttentionStatus } from '../../shared/shapes.js'
+import type { AttentionGroup, AttentionStatus } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { Webhooks } from '../health/webhooks.js'
 import { useLoad } from '../hooks.js'

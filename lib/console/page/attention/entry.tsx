@@ -1,5 +1,5 @@
 import { useContext } from 'preact/hooks'
-import type { EntryRow } from '../../shared/shapes.js'
+import type { EntryRow } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
 import { Badge, Box, Button, Facts, Json, Lines, Trouble, Uid, When } from '../parts.js'

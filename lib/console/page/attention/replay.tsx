@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { Inputs } from '../../shared/inputs.js'
+import type { Inputs } from '../../protocol/inputs.js'
 import { act, read } from '../calls.js'
 import { useAct, useLoad } from '../hooks.js'
 import { Box, Button, Field, Form, Trouble, When } from '../parts.js'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { BusinessReply } from '../../shared/shapes.js'
+import type { BusinessReply } from '../../protocol/shapes.js'
 import { act } from '../calls.js'
 import { placeOf, useAct } from '../hooks.js'
 import { Button, Trouble } from '../parts.js'

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { BusinessReply } from '../../shared/shapes.js'
+import type { BusinessReply } from '../../protocol/shapes.js'
 import { act, search } from '../calls.js'
 import { useAct } from '../hooks.js'
 import { Box, Button, Field, Form, Trouble } from '../parts.js'

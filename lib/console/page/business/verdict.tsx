@@ -1,5 +1,5 @@
 import type { ComponentChildren } from 'preact'
-import type { BusinessReply } from '../../shared/shapes.js'
+import type { BusinessReply } from '../../protocol/shapes.js'
 import { Ago, Facts, Uid } from '../parts.js'
 
 /** The answer, its cause, and the next step. */

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { HealthReply } from '../../shared/shapes.js'
+import type { HealthReply } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { usePolling } from '../hooks.js'
 import { Ago, Badge, Facts, Trouble } from '../parts.js'

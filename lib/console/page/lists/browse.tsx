@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { SubscriptionRow } from '../../shared/shapes.js'
+import type { SubscriptionRow } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useAct } from '../hooks.js'
 import { Ago, Badge, Button, Trouble, Uid } from '../parts.js'

@@ -1,5 +1,5 @@
 import { useRef, useState } from 'preact/hooks'
-import type { EntryRow } from '../../shared/shapes.js'
+import type { EntryRow } from '../../protocol/shapes.js'
 import { EntryBox, nameOf, toneOfStatus } from '../attention/entry.js'
 import { read } from '../calls.js'
 import { placeOf, usePolling } from '../hooks.js'

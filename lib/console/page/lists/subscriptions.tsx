@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { BusinessReply, SubscriptionRow } from '../../shared/shapes.js'
+import type { BusinessReply, SubscriptionRow } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { useAct } from '../hooks.js'
 import { Ago, Badge, Button, Facts, Trouble, Uid } from '../parts.js'
