@@ -86,42 +86,51 @@ export function createAllowance(options: {
   const freeEvents = shared(() => deleteEntries('event'))
   const freeSubscriptions = shared(deleteSubscriptions)
 
-  /** The size of the entries of a kind. Counting ends when they are more than the allowance. */
-  async function entries(kind: Kind): Promise<Size> {
+  /** The sizes of the events. Counting ends when those of both classes are more than their allowances. */
+  async function events(): Promise<Pick<Allowance, 'event' | 'known'>> {
+    const [known, event] = [zero(), zero()]
+    for await (const [read, unread] of windowsOf('event')) {
+      add(known, read)
+      add(event, unread)
+      if (!fits(known, zero(), allowance.known) && !fits(event, zero(), allowance.event)) break
+    }
+    return { known, event }
+  }
+
+  /** The size of the unrecognised deliveries. Counting ends when they are more than their allowance. */
+  async function unrecognised(): Promise<Size> {
     const size = zero()
-    for (const status of ENTRY_STATUSES) {
-      let after: number | null = 0
-      for (; after !== null && fits(size, zero(), allowance[kind]); await nextWindow()) {
-        const { isOne, source } = searchFor(kind, status, after)
-        const row = await engine.read((db) =>
-          sql<{ rows: number; ones: number | null; bytes: number | null; last: number | null }>`
-            select count(*) as rows, max(seq) as last, sum(case when ${isOne} then 1 end) as ones,
-              sum(case when ${isOne} then bytes end) as bytes
-            from (
-              select seq, unread, octet_length(payload) as bytes ${source} order by seq limit ${sql.lit(WINDOW)}
-            ) as ${sql.ref('window')}`.one(db),
-        )
-        add(size, { rows: row.ones ?? 0, bytes: row.bytes ?? 0 })
-        after = row.rows < WINDOW ? null : row.last
-      }
+    for await (const classes of windowsOf('unrecognised')) {
+      for (const each of classes) add(size, each)
+      if (!fits(size, zero(), allowance.unrecognised)) break
     }
     return size
   }
 
-  /** A range of an index in the order of `seq`, and which of its entries are of the kind. */
-  function searchFor(kind: Kind, status: EntryStatus, after: number): { isOne: Sql; source: Sql } {
-    const range = sql`kind = ${sql.lit(kind === 'unrecognised' ? kind : 'event')} and status = ${sql.lit(status)} and seq > ${after}`
-    // Another index for the known ones would cost every delivery, and the others among them are bounded too.
-    return kind === 'known'
-      ? {
-          isOne: sql`unread = 0`,
-          source: sql`from journal ${engine.byIndex('journal_status')} where ${range}`,
-        }
-      : {
-          isOne: sql`unread = 1`,
-          source: sql`from journal ${engine.byIndex('journal_unread')} where unread = 1 and ${range}`,
-        }
+  /** The sizes of the entries of a kind, a window at a time: of those that name what was read before, and of the others. */
+  async function* windowsOf(kind: 'event' | 'unrecognised'): AsyncGenerator<[read: Size, unread: Size]> {
+    for (const status of ENTRY_STATUSES)
+      for (let after: number | null = 0; after !== null; await nextWindow()) {
+        const source = rangeOf(kind, status, after)
+        const row = await engine.read((db) =>
+          sql<Record<'rows' | 'unread' | 'bytes' | 'unread_bytes', number | null> & { last: number | null }>`
+            select count(*) as rows, max(seq) as last, sum(unread) as unread, sum(bytes) as bytes,
+              sum(bytes * unread) as unread_bytes
+            from (
+              select seq, unread, octet_length(payload) as bytes ${source} order by seq limit ${sql.lit(WINDOW)}
+            ) as ${sql.ref('window')}`.one(db),
+        )
+        const all = { rows: row.rows ?? 0, bytes: row.bytes ?? 0 }
+        const unread = { rows: row.unread ?? 0, bytes: row.unread_bytes ?? 0 }
+        yield [{ rows: all.rows - unread.rows, bytes: all.bytes - unread.bytes }, unread]
+        after = all.rows < WINDOW ? null : row.last
+      }
   }
+
+  /** A range of the index by status, which has the class of each entry behind its number. */
+  const rangeOf = (kind: 'event' | 'unrecognised', status: EntryStatus, after: number) =>
+    sql`from journal ${engine.byIndex('journal_status')}
+      where status = ${sql.lit(status)} and kind = ${sql.lit(kind)} and seq > ${after}`
 
   /** A measurement takes long, and ends when the store closes. */
   async function nextWindow() {
@@ -157,9 +166,8 @@ export function createAllowance(options: {
       added = sum(underWay, nothing())
       used = sum(
         {
-          event: await entries('event'),
-          known: await entries('known'),
-          unrecognised: await entries('unrecognised'),
+          ...(await events()),
+          unrecognised: await unrecognised(),
           subscriptions: await subscriptions(),
         },
         added,
@@ -196,25 +204,21 @@ export function createAllowance(options: {
    * the search is found after the next measurement.
    */
   async function deleteEntries(kind: 'event' | 'known') {
+    const unread = sql.lit(kind === 'event' ? 1 : 0)
     // A range of the index for each status: for both together SQLite would sort all finished entries.
     for (const status of FREED[kind]) {
       const key = `${kind} ${status}`
       for (; ; await nextTurn()) {
-        const { isOne, source } = searchFor(kind, status, searchedTo.get(key) ?? 0)
-        const { count, last } = await engine.read((db) =>
-          sql<{ count: number; last: number | null }>`
-            select count(*) as count, max(seq) as last from (
-              select seq ${source} order by seq limit ${sql.lit(WINDOW)}
+        const source = rangeOf('event', status, searchedTo.get(key) ?? 0)
+        const { count, ours, last } = await engine.read((db) =>
+          sql<{ count: number; ours: number; last: number | null }>`
+            select count(*) as count, count(case when unread = ${unread} then 1 end) as ours, max(seq) as last from (
+              select seq, unread ${source} order by seq limit ${sql.lit(WINDOW)}
             ) as ${sql.ref('window')}`.one(db),
         )
         if (last === null) break
-        const rows = await engine.write((trx) =>
-          sql<{ bytes: number }>`
-            delete from journal where id in (
-              select id ${source} and seq <= ${last} and ${isOne} and (status <> 'unhandled' or settled_at is null)
-              order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
-            ) returning octet_length(payload) as bytes`.execute(trx),
-        )
+        const rows =
+          ours === 0 ? [] : await deleteFrom(sql`${source} and seq <= ${last} and unread = ${unread}`)
         for (const { bytes } of rows) add(used[kind], { rows: -1, bytes: -bytes })
         // The last window is searched again, because SQLite gives the numbers of deleted rows at the end to new ones.
         const isLast = count < WINDOW
@@ -226,6 +230,17 @@ export function createAllowance(options: {
       }
     }
     return false
+  }
+
+  /** Deletes the first entries of a range that are finished. */
+  function deleteFrom(range: Sql): Promise<{ bytes: number }[]> {
+    return engine.write((trx) =>
+      sql<{ bytes: number }>`
+        delete from journal where id in (
+          select id ${range} and (status <> 'unhandled' or settled_at is null)
+          order by seq limit ${sql.lit(BATCH)} ${engine.skipLocked}
+        ) returning octet_length(payload) as bytes`.execute(trx),
+    )
   }
 
   /** Deletes subscriptions that the platform has denied, the oldest request first. */

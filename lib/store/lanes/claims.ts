@@ -128,9 +128,10 @@ export function createLaneClaims(options: {
       'all',
     )
     await lanes.advance(trx, cut, 'untried')
-    const bytes = [...heads.values()].flat().reduce((sum, { payload }) => sum + Buffer.byteLength(payload), 0)
     lanesThatFit =
-      cut.length > 0 && bytes >= MAX_BYTES ? keys.length - cut.length : Math.ceil(lanesThatFit * 1.25)
+      cut.length > 0 && bytesOf(heads) >= MAX_BYTES
+        ? keys.length - cut.length
+        : Math.ceil(lanesThatFit * 1.25)
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
     return claims
       .filter(({ entries }) => entries.length > 0)
@@ -271,6 +272,9 @@ function pickLanes(
   }
   return picked
 }
+
+const bytesOf = (heads: ReadonlyMap<string, readonly EntryRow[]>) =>
+  [...heads.values()].flat().reduce((sum, { payload }) => sum + Buffer.byteLength(payload), 0)
 
 /**
  * The entries of a leased lane to hand out, in order. They are its first pending entries, up to the first that the

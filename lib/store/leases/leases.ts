@@ -1,4 +1,4 @@
-import { randomUUID } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { SECOND } from '../../base/clock.js'
 import type { Leased, SuspectKind } from '../port/store.js'
@@ -25,9 +25,9 @@ const host = hostname()
  * the same one: this time distinguishes them. Every load of this file in the process, also on another thread, measures the
  * same time to a fraction of a millisecond.
  */
-const startedAt = Number(process.hrtime.bigint()) / 1e6 - process.uptime() * SECOND
-/** Distinguishes this load from the others. */
-const load = randomUUID()
+const startedAt = Math.round(Number(process.hrtime.bigint()) / 1e6 - process.uptime() * SECOND)
+/** Distinguishes this load from the others. Short, because every entry that ends keeps the token of its lease. */
+const load = randomBytes(9).toString('base64url')
 let leases = 0
 
 /** A token for the leases of one claim, never used again. It contains the process that holds them. */

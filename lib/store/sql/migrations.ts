@@ -118,7 +118,8 @@ function tables(engine: Dialect): Sql[] {
     sql`create index journal_lane on journal (key, seq) where ${isPending(engine)}`,
     sql`create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0`,
     sql`create index journal_aside on journal (topic, seq) where ${IS_ASIDE}`,
-    sql`create index journal_status on journal (status, kind, seq)`,
+    // With the class of an entry, which the allowance of what anybody can make up searches for.
+    sql`create index journal_status on journal (status, kind, seq, unread)`,
     // For pruning. With outdated statistics the planner believes that it is small, so a query for other statuses must not
     // match its condition.
     sql`create index journal_settled on journal (status, kind, settled_at)
@@ -133,8 +134,6 @@ function tables(engine: Dialect): Sql[] {
     // business: whether that business was erased during the read.
     sql`create index journal_actions on journal (business_uid, received_at, seq)
       where kind = 'action' and business_uid is not null`,
-    // For the allowance of what anybody can make up: only such entries are in it.
-    sql`create index journal_unread on journal (kind, status, seq) where unread = 1`,
     // For health: whether events announce the changes.
     sql`create index journal_cause on journal (cause, received_at, seq) where cause is not null`,
     sql`create table lanes (

@@ -58,17 +58,21 @@ export function createSlots<Item>(options: SlotsOptions<Item>) {
   }
 
   function isFree(item: Item): boolean {
-    if (isWaiting === undefined && running.size >= concurrency) return false
+    if (areAllUsed()) return false
     const others = busy()
     return others.length < concurrency && hasSeat(item, others, concurrency)
   }
 
+  const areAllUsed = () => isWaiting === undefined && running.size >= concurrency
+
   /** Gives free slots to those that have waited longest. */
   function admit() {
-    if (waiting.size === 0 || (isWaiting === undefined && running.size >= concurrency)) return
+    // Most often the first may enter, and a look at all for each item that ends would cost more than the rest of it.
+    for (let first = waiting.first(); first && isFree(first.item); first = waiting.first()) first.end(true)
+    if (waiting.size === 0 || areAllUsed()) return
     const without = new Set<unknown>()
     for (const { item, end } of waiting.values()) {
-      if (isWaiting === undefined && running.size >= concurrency) return
+      if (areAllUsed()) return
       const ofClass = classOf(item)
       if (without.has(ofClass)) continue
       if (isFree(item)) end(true)
