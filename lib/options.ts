@@ -1,8 +1,7 @@
 import { z } from 'zod'
 import { type Clock, DAY, HOUR, MINUTE, SECOND, systemClock, withMonotonic } from './base/clock.js'
 import { ConfigError } from './base/errors.js'
-import type { SubscriptionRecord } from './base/record.js'
-import { ruleFaults } from './entitlement/own-rule.js'
+import { type EntitledWhen, ruleFaults } from './entitlement/own-rule.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { eventFaults } from './events/registry.js'
 import { secretFaults } from './express/delivery-secret.js'
@@ -70,10 +69,11 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
   /** Takes over the store of another app, after you changed `clientId` or `baseUrl` on purpose. Default false. */
   adoptStore?: boolean | undefined
   /**
-   * Which records let a business in. Default: `purchase_state` is exactly `purchased`. It returns true or false at once. If
-   * it throws or returns anything else, the reason is `entitled_when_failed`: access is denied, and the gate replies 503.
+   * Which records let a business in, and until when. Default: `purchase_state` is exactly `purchased`. It answers at once:
+   * true, false, or `{ entitled, until }`. If it throws or returns anything else, the reason is `entitled_when_failed`: access
+   * is denied, and the gate replies 503. `paidThrough()` and `gracePeriod(ms)` are ready rules.
    */
-  entitledWhen?: ((record: SubscriptionRecord) => boolean) | undefined
+  entitledWhen?: EntitledWhen | undefined
   /** How old an answer may be. */
   freshness?:
     | {

@@ -1,5 +1,5 @@
 import { guardedClock } from './base/clock.js'
-import { storable } from './base/record.js'
+import { type SubscriptionRecord, storable } from './base/record.js'
 import { answerOf, isOfOtherApp } from './entitlement/decide.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
@@ -63,7 +63,7 @@ export function createParts<Custom extends EventDefinitions>(
     clock,
   })
 
-  const { entitledWhen = (record) => grants(record.purchase_state) } = given
+  const { entitledWhen = (record: SubscriptionRecord) => grants(record.purchase_state) } = given
   const ownRule = createOwnRule({
     entitledWhen,
     onFailure: (failed) => reporting.ruleFailed(failed),

@@ -9,14 +9,15 @@ import {
   decisionWithout,
   givesAccess,
 } from '../../lib/entitlement/decide.js'
+import type { EntitledWhen } from '../../lib/entitlement/own-rule.js'
 import { nextStepOf, REASONS, type Reason } from '../../lib/entitlement/reasons.js'
 import type { Subscription } from '../../lib/store/port/store.js'
-import { subscriptionOf } from '../support/scenes/reader.js'
+import { ruled, subscriptionOf } from '../support/scenes/reader.js'
 
 const NOW = Date.UTC(2030, 0, 10)
 const RULES: DecisionRules = {
   purchasableUids: ['p', 'p2'],
-  entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+  entitledWhen: ruled(({ purchase_state }) => purchase_state === 'purchased'),
   maxStaleMs: 72 * HOUR,
 }
 
@@ -94,7 +95,7 @@ describe('a subscription that was read', () => {
   })
 
   it("is denied by the app's own rule, although it is purchased, or because it is not", () => {
-    const never = { entitledWhen: () => false }
+    const never = { entitledWhen: ruled(() => false) }
     expect(['purchased', 'suspended'].map((state) => reasonOf(read(state), never))).toEqual([
       'denied_by_rule',
       'not_purchased',
@@ -103,17 +104,18 @@ describe('a subscription that was read', () => {
 
   it('gives access by its record alone, where only that is known', () => {
     const { record } = read('purchased')
-    const access = (rule: boolean | { failure: string }, purchasableUids = ['p']) =>
-      givesAccess(record, { ...RULES, purchasableUids, entitledWhen: () => rule })
-    expect([access(true), access(false), access({ failure: 'threw' })]).toEqual([true, false, null])
-    expect(access(true, ['q'])).toBe(false)
-    expect(givesAccess(null, { ...RULES, entitledWhen: () => true })).toBe(false)
+    const access = (rule: EntitledWhen, purchasableUids = ['p']) =>
+      givesAccess(record, { ...RULES, purchasableUids, entitledWhen: ruled(rule) }, NOW)
+    const fails = () => 'no answer' as never
+    expect([access(() => true), access(() => false), access(fails)]).toEqual([true, false, null])
+    expect(access(() => true, ['q'])).toBe(false)
+    expect(givesAccess(null, { ...RULES, entitledWhen: ruled(() => true) }, NOW)).toBe(false)
   })
 
   it('is passed to the app’s own rule unchanged', () => {
     const seen: SubscriptionRecord[] = []
     const subscription = read('trial')
-    const entitledWhen = (record: SubscriptionRecord) => seen.push(record) > 0
+    const entitledWhen = ruled((record) => seen.push(record) > 0)
     expect(decide('b', [subscription], { ...RULES, entitledWhen }, NOW).reason).toBe('purchased')
     expect(seen).toEqual([subscription.record])
   })
@@ -162,6 +164,7 @@ describe('the decision', () => {
       reason: 'purchased',
       explanation:
         'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed (platform_timeout).',
+      accessUntil: null,
       asOf: '2030-01-09T23:59:30.000Z',
       stale: false,
       subscriptions: [
@@ -171,6 +174,7 @@ describe('the decision', () => {
           purchase_state: 'purchased',
           entitled: true,
           reason: 'purchased',
+          accessUntil: null,
           asOf: '2030-01-09T23:59:30.000Z',
           pending: false,
           failure: 'platform_timeout',
@@ -195,6 +199,7 @@ describe('the decision', () => {
       known: false,
       reason: 'store_unavailable',
       explanation: REASONS.store_unavailable.meaning,
+      accessUntil: null,
       asOf: null,
       stale: true,
       subscriptions: [],

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { DAY, SECOND } from '../../lib/base/clock.js'
 import { decide } from '../../lib/entitlement/decide.js'
 import { createDecisionCache } from '../../lib/entitlement/decision-cache.js'
-import { record, subscriptionOf } from '../support/scenes/reader.js'
+import { record, ruled, subscriptionOf } from '../support/scenes/reader.js'
 
 const MAX_STALE_MS = 60 * SECOND
 
@@ -117,7 +117,7 @@ function decisions(maxEntries?: number) {
       })
       const rules = {
         purchasableUids: [],
-        entitledWhen: ({ purchase_state }: { purchase_state: string }) => purchase_state === 'purchased',
+        entitledWhen: ruled(({ purchase_state }) => purchase_state === 'purchased'),
         maxStaleMs: MAX_STALE_MS,
       }
       return decide('b', state === undefined ? [] : [subscription], rules, wall)

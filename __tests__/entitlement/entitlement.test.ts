@@ -142,6 +142,7 @@ describe('the explanation', () => {
       known: true,
       reason: 'unknown_business',
       explanation: 'No event and no call has named a subscription of this business.',
+      accessUntil: null,
       asOf: null,
       stale: false,
       subscriptions: [],

@@ -4,6 +4,7 @@ import type { Decision } from '../../lib/entitlement/decide.js'
 import { createDecisionLoads } from '../../lib/entitlement/load-decision.js'
 import type { Subscription } from '../../lib/store/port/store.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
+import { ruled } from '../support/scenes/reader.js'
 import { gate } from '../support/until.js'
 
 describe('a load of a decision', () => {
@@ -135,7 +136,7 @@ function loading() {
         return answer.opened
       },
     },
-    rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 72 * 3_600_000 },
+    rules: { purchasableUids: [], entitledWhen: ruled(() => true), maxStaleMs: 72 * 3_600_000 },
     waitMs: 0,
     cache: {
       set: (_business, decision) => void kept.push(decision),

@@ -7,7 +7,7 @@ import type { Subscription } from '../../lib/store/port/store.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { openMarketplace, serve, startPlatform } from '../support/scene.js'
 import { createAnswers } from '../support/scenes/answers.js'
-import { record, subscriptionOf } from '../support/scenes/reader.js'
+import { record, ruled, subscriptionOf } from '../support/scenes/reader.js'
 
 const PLANS = ['basic', 'pro', 'team']
 
@@ -215,7 +215,7 @@ async function routes(marketplace: Marketplace, plans: Record<string, unknown>) 
   }
 }
 
-const RULES = { purchasableUids: PLANS, entitledWhen: () => true, maxStaleMs: 1e12 }
+const RULES = { purchasableUids: PLANS, entitledWhen: ruled(() => true), maxStaleMs: 1e12 }
 
 function subscription(item: string | null, readAt: number): Subscription {
   const of = { ...record('purchased', 1), purchasable_uid: item as string }

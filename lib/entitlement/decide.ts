@@ -20,6 +20,11 @@ export interface Decision {
   reason: Reason
   /** Reason, evidence and age, for a support person. */
   explanation: string
+  /**
+   * When the access ends if the platform shows no change until then, by `entitledWhen`: ISO 8601, UTC. Null without access,
+   * and while only a change ends it.
+   */
+  accessUntil: string | null
   /** When the platform last confirmed the evidence: ISO 8601, UTC; null when it never did. */
   asOf: string | null
   /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
@@ -33,6 +38,8 @@ export interface SubscriptionVerdict {
   purchasable_uid: string | null
   purchase_state: string | null
   entitled: boolean
+  /** When its access ends by `entitledWhen`: ISO 8601, UTC. */
+  accessUntil: string | null
   reason: Reason
   /** When the platform last confirmed it: ISO 8601, UTC. */
   asOf: string | null
@@ -47,7 +54,7 @@ export interface SubscriptionVerdict {
 export interface DecisionRules {
   /** The app's own items. When empty, every known subscription counts. */
   purchasableUids: readonly string[]
-  entitledWhen(record: SubscriptionRecord): RuleAnswer
+  entitledWhen(record: SubscriptionRecord, now: number): RuleAnswer
   maxStaleMs: number
 }
 
@@ -92,11 +99,15 @@ export function answerOf(
   return REASONS[best]
 }
 
-/** Whether a subscription with this record gives access; null when the app's own rule fails. */
-export function givesAccess(record: SubscriptionRecord | null, rules: DecisionRules): boolean | null {
+/** Whether a subscription with this record gave access at a time; null when the app's own rule fails. */
+export function givesAccess(
+  record: SubscriptionRecord | null,
+  rules: DecisionRules,
+  at: number,
+): boolean | null {
   if (record === null || isOfOtherApp(record.purchasable_uid, rules)) return false
-  const answer = rules.entitledWhen(record)
-  return typeof answer === 'boolean' ? answer : null
+  const answer = rules.entitledWhen(record, at)
+  return 'failure' in answer ? null : answer.entitled
 }
 
 /** The verdict that decides first. */
@@ -116,12 +127,13 @@ export function decisionWithout(
 }
 
 function judge(subscription: Subscription, rules: DecisionRules, now: number): SubscriptionVerdict {
-  const { reason, failure: ruleFailure } = reasonFor(subscription, rules, now)
+  const { reason, failure: ruleFailure, until = null } = reasonFor(subscription, rules, now)
   return {
     subscription_uid: subscription.subscriptionUid,
     purchasable_uid: subscription.record?.purchasable_uid ?? subscription.purchasableUid,
     purchase_state: stateShown(subscription),
     entitled: REASONS[reason].entitled,
+    accessUntil: until === null ? null : new Date(until).toISOString(),
     reason,
     // `readAt` may be of another machine: after its conversion it may lie ahead by a few milliseconds.
     asOf: subscription.readAt === null ? null : new Date(Math.min(subscription.readAt, now)).toISOString(),
@@ -135,6 +147,8 @@ interface Judgement {
   reason: Reason
   /** What the app's own rule did instead of answering. */
   failure?: string
+  /** When the access ends that the rule gives. */
+  until?: number | null
 }
 
 function reasonFor(subscription: Subscription, rules: DecisionRules, now: number): Judgement {
@@ -142,10 +156,11 @@ function reasonFor(subscription: Subscription, rules: DecisionRules, now: number
   if (gone) return { reason: gone }
   if (record === null) return { reason: reasonForUnread(subscription) }
   if (isOfOtherApp(record.purchasable_uid, rules)) return { reason: 'other_app' }
-  const answer = rules.entitledWhen(record)
-  if (typeof answer !== 'boolean') return { reason: 'entitled_when_failed', ...answer }
-  if (!answer) return { reason: grants(subscription.state) ? 'denied_by_rule' : 'not_purchased' }
-  return { reason: readAt !== null && now - readAt <= rules.maxStaleMs ? 'purchased' : 'stale' }
+  const answer = rules.entitledWhen(record, now)
+  if ('failure' in answer) return { reason: 'entitled_when_failed', ...answer }
+  if (!answer.entitled) return { reason: grants(subscription.state) ? 'denied_by_rule' : 'not_purchased' }
+  if (readAt === null || now - readAt > rules.maxStaleMs) return { reason: 'stale' }
+  return { reason: 'purchased', until: answer.until }
 }
 
 /** While the platform may lag behind its own event, a missing record does not mean no. */
@@ -182,23 +197,32 @@ export function decisionOf(
     .map((subscription) => describe(subscription, now))
   const rest = subscriptions.length - evidence.length
   const explanation = [meaning, ...evidence, ...(rest > 0 ? [`And ${rest} more.`] : [])].join(' ')
-  const items = subscriptions.flatMap((each) => (each.entitled ? (each.purchasable_uid ?? []) : []))
-  const entitledItems = entitled ? [...new Set(items)] : []
-  return { business_uid, entitled, known, entitledItems, reason, explanation, asOf, stale, subscriptions }
+  const entitling = entitled ? subscriptions.filter((each) => each.entitled) : []
+  const entitledItems = [...new Set(entitling.flatMap(({ purchasable_uid: item }) => item ?? []))]
+  const accessUntil = endOf(entitling)
+  const evident = { entitledItems, accessUntil, reason, explanation, asOf, stale, subscriptions }
+  return { business_uid, entitled, known, ...evident }
+}
+
+/** When the last of these ends; null if one has no end. */
+function endOf(entitling: readonly SubscriptionVerdict[]): string | null {
+  const ends = entitling.map(({ accessUntil }) => accessUntil)
+  return ends.includes(null) ? null : (ends.sort().at(-1) ?? null)
 }
 
 /** The most subscriptions in an explanation: a sender with the delivery secret can forge any number of them. */
 const MAX_EXPLAINED = 20
 
 function describe(
-  { subscription_uid, purchase_state, asOf, failure, pending, ruleFailure }: SubscriptionVerdict,
+  { subscription_uid, purchase_state, accessUntil, asOf, failure, pending, ruleFailure }: SubscriptionVerdict,
   now: number,
 ) {
   const read =
     asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
   const trouble = failure ? `; the last read failed (${failure})` : pending ? '; a read is under way' : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
-  return `Subscription ${subscription_uid}: ${read}${trouble}${rule}.`
+  const end = accessUntil === null ? '' : `; access until ${accessUntil}`
+  return `Subscription ${subscription_uid}: ${read}${end}${trouble}${rule}.`
 }
 
 function age(asOf: string, now: number): string {

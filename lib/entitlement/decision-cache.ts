@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, SECOND } from '../base/clock.js'
 import { type Decision, decisionWithout } from './decide.js'
-import { firstStaleInMs } from './items.js'
+import { firstEndInMs } from './items.js'
 
 export interface CachedDecision {
   decision: Decision
@@ -47,11 +47,10 @@ export function createDecisionCache(options: {
      */
     set(businessUid: string, decision: Decision, isCurrent: boolean) {
       const now = age()
-      const staleInMs =
-        decision.asOf === null
-          ? Number.POSITIVE_INFINITY
-          : Date.parse(decision.asOf) + maxStaleMs - clock.now()
-      const freshMs = Math.min(ttlMs, firstStaleInMs(decision, maxStaleMs, clock.now()))
+      const inMs = (time: string | null) =>
+        time === null ? Number.POSITIVE_INFINITY : Date.parse(time) - clock.now()
+      const staleInMs = Math.min(inMs(decision.asOf) + maxStaleMs, inMs(decision.accessUntil))
+      const freshMs = Math.min(ttlMs, firstEndInMs(decision, maxStaleMs, clock.now()))
       const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
       cache.set(businessUid, {
         decision,

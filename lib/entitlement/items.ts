@@ -64,15 +64,16 @@ export function isOneOfTheApps(item: string | null, purchasableUids: readonly st
   return item !== null && (purchasableUids.length === 0 || purchasableUids.includes(item))
 }
 
-/** Time from `now` until the first entitling subscription is too old, in ms. A cached decision must not outlive it. */
-export function firstStaleInMs(
-  { subscriptions, entitled }: Decision,
-  maxStaleMs: number,
-  now: number,
-): number {
+/** Time from `now` until the first entitling subscription is too old or ends, in ms. A cached decision must not outlive it. */
+export function firstEndInMs({ subscriptions, entitled }: Decision, maxStaleMs: number, now: number): number {
   if (!entitled) return Number.POSITIVE_INFINITY
-  const times = subscriptions.filter((each) => each.entitled).map(({ asOf }) => Date.parse(asOf ?? ''))
-  return Math.min(...times) + maxStaleMs - now
+  const times = subscriptions
+    .filter((each) => each.entitled)
+    .flatMap(({ asOf, accessUntil }) => [
+      Date.parse(asOf ?? '') + maxStaleMs,
+      accessUntil === null ? Number.POSITIVE_INFINITY : Date.parse(accessUntil),
+    ])
+  return Math.min(...times) - now
 }
 
 /**

@@ -4,8 +4,31 @@ import { thrownText } from '../base/errors.js'
 import { type HealthProblem, problemOf } from '../base/health.js'
 import type { SubscriptionRecord } from '../base/record.js'
 
+/**
+ * The option `entitledWhen`: which records let a business in. It answers at once, for the time `now` (milliseconds, as of
+ * `Date.now()`). `until` says when its answer ends, in any form that `new Date` takes. Then access ends, and the rule is
+ * asked again. Without it the answer holds until the record changes.
+ *
+ * @example
+ * const trial: EntitledWhen = ({ purchase_state, created_at }) =>
+ *   purchase_state === 'purchased' && { entitled: true, until: Date.parse(String(created_at)) + 14 * 86_400_000 }
+ */
+export type EntitledWhen = (
+  record: SubscriptionRecord,
+  at: { now: number },
+) => boolean | { entitled: boolean; until?: Date | string | number | null | undefined }
+
 /** The answer of `entitledWhen` about a record, or why it gave none. */
-export type RuleAnswer = boolean | { failure: string }
+export type RuleAnswer = Judgement | { failure: string }
+
+/** `until`: when the answer ends, in milliseconds; null while only a change of the record ends it. */
+interface Judgement {
+  entitled: boolean
+  until: number | null
+}
+
+const OPEN: Judgement = { entitled: true, until: null }
+const CLOSED: Judgement = { entitled: false, until: null }
 
 /** A call of `entitledWhen` that gave no answer. */
 export interface RuleFailure {
@@ -26,7 +49,7 @@ const MAX_TEXT = 200
  * and the reason is the mistake, not the customer.
  */
 export function createOwnRule(options: {
-  entitledWhen(record: SubscriptionRecord): unknown
+  entitledWhen(record: SubscriptionRecord, at: { now: number }): unknown
   onFailure?(failed: RuleFailure): void
   clock: Clock
 }) {
@@ -44,32 +67,31 @@ export function createOwnRule(options: {
   }
 
   const rule = {
-    answer(record: SubscriptionRecord): RuleAnswer {
+    answer(record: SubscriptionRecord, now: number): RuleAnswer {
       let answer: unknown
       try {
-        answer = entitledWhen(record)
+        answer = entitledWhen(record, { now })
       } catch (error) {
         const failure = `threw ${thrownText(error, MAX_TEXT)}`
         return failed({ kind: 'threw', failure, thrown: error, record })
       }
-      if (typeof answer === 'boolean') {
+      const judgement = typeof answer === 'boolean' ? (answer ? OPEN : CLOSED) : judgementOf(answer, now)
+      if (judgement !== undefined) {
         if (failures.size > 0) failures.delete(record.uid)
-        return answer
+        return judgement
       }
       if (types.isPromise(answer)) {
         // A promise that the rule returns may reject, which must not end the process.
         Promise.resolve(answer).catch(() => {})
         return failed({ kind: 'promise', failure: 'returned a promise, but it must answer at once', record })
       }
-      const what =
-        answer === null ? 'null' : answer === undefined ? 'nothing' : `a value of type ${typeof answer}`
-      return failed({ kind: 'value', failure: `returned ${what}, not true or false`, record })
+      return failed({ kind: 'value', failure: `returned ${describe(answer)}`, record })
     },
 
-    /** Whether a record gives access; undefined when the rule fails. */
+    /** Whether a record gives access now; undefined when the rule fails. */
     access(record: SubscriptionRecord): boolean | undefined {
-      const answer = rule.answer(record)
-      return typeof answer === 'boolean' ? answer : undefined
+      const answer = rule.answer(record, clock.now())
+      return 'failure' in answer ? undefined : answer.entitled
     },
 
     /** The problem of the rule, while it fails. */
@@ -88,6 +110,29 @@ export function createOwnRule(options: {
     },
   }
   return rule
+}
+
+/** The answer with an end; undefined for any other value. Access whose end has passed is none. */
+function judgementOf(answer: unknown, now: number): Judgement | undefined {
+  if (typeof answer !== 'object' || answer === null || !('entitled' in answer)) return undefined
+  const { entitled, until: given = null } = answer as {
+    entitled: unknown
+    until?: Date | string | number | null
+  }
+  if (typeof entitled !== 'boolean') return undefined
+  const until = given === null ? null : new Date(given).getTime()
+  if (Number.isNaN(until)) return undefined
+  return until !== null && until <= now ? CLOSED : { entitled, until }
+}
+
+function describe(answer: unknown): string {
+  if (answer === null) return 'null, not true or false'
+  if (answer === undefined) return 'nothing, not true or false'
+  if (typeof answer !== 'object' || !('entitled' in answer))
+    return `a value of type ${typeof answer}, not true or false`
+  return typeof answer.entitled === 'boolean'
+    ? 'an `until` that is no date'
+    : 'an `entitled` that is neither true nor false'
 }
 
 /** Faults of the option: a rule that cannot answer at once, as far as its class shows it. */

@@ -26,6 +26,23 @@ const BROKEN: readonly [string, () => unknown, RegExp][] = [
   ],
   ['returns a truthy value', () => 'yes', /entitledWhen returned a value of type string, not true or false/],
   ['returns nothing', () => undefined, /entitledWhen returned nothing, not true or false/],
+  ['returns null', () => null, /entitledWhen returned null, not true or false/],
+  ['returns a list', () => [true], /entitledWhen returned a value of type object, not true or false/],
+  [
+    'returns an end alone',
+    () => ({ until: 1 }),
+    /entitledWhen returned a value of type object, not true or false/,
+  ],
+  [
+    'returns a truthy `entitled`',
+    () => ({ entitled: 'yes' }),
+    /entitledWhen returned an `entitled` that is neither true nor false/,
+  ],
+  [
+    'returns an `until` that is no date',
+    () => ({ entitled: true, until: 'soon' }),
+    /entitledWhen returned an `until` that is no date/,
+  ],
 ]
 
 describe("J70 the app's own rule", () => {

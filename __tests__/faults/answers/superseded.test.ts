@@ -5,6 +5,7 @@ import { useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
 import { createScene } from '../../support/scene.js'
+import { ruled } from '../../support/scenes/reader.js'
 import { gate, until } from '../../support/until.js'
 
 const postgres = useEngine('PostgreSQL')
@@ -45,7 +46,7 @@ it.each(['a cancellation', 'an erasure'])(
 
 const RULES = {
   purchasableUids: [],
-  entitledWhen: ({ purchase_state }: { purchase_state: string }) => purchase_state === 'purchased',
+  entitledWhen: ruled(({ purchase_state }) => purchase_state === 'purchased'),
   maxStaleMs: MINUTE,
 }
 

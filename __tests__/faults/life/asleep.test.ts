@@ -25,7 +25,7 @@ import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene, openMarketplace } from '../../support/scene.js'
 import { createFileScene } from '../../support/scenes/file-scene.js'
 import { buy, readsOf, track } from '../../support/scenes/purchases.js'
-import { record, subscriptionOf } from '../../support/scenes/reader.js'
+import { record, ruled, subscriptionOf } from '../../support/scenes/reader.js'
 import { B1 } from '../../support/settings.js'
 import { until } from '../../support/until.js'
 
@@ -323,7 +323,7 @@ describe('J83 what a process has in memory ages while its machine sleeps', () =>
     const subscription = subscriptionOf({
       ...{ record: record('purchased', 1), state: 'purchased', readAt: clock.now() },
     })
-    const rules = { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 3 * DAY }
+    const rules = { purchasableUids: [], entitledWhen: ruled(() => true), maxStaleMs: 3 * DAY }
     cache.set('b', decide('b', [subscription], rules, clock.now()), true)
     expect([cache.fresh('b')?.decision.entitled, cache.lastKnown('b').entitled]).toEqual([true, true])
     leap(SLEEP)

@@ -3,7 +3,7 @@ import { createEntitlements } from '../../../lib/entitlement/entitlements.js'
 import type { Hint, Subscription } from '../../../lib/store/port/store.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
 import { gate } from '../until.js'
-import { record, subscriptionOf } from './reader.js'
+import { record, ruled, subscriptionOf } from './reader.js'
 
 /** What a subscription in this state has in the store. */
 export const inState = (state: string) => ({ record: record(state, 1), state })
@@ -28,7 +28,7 @@ export function createAnswers({
   let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
   let notify: (hint: Hint) => void = () => {}
-  const { isEntitled, close } = createEntitlements({
+  const { isEntitled, explain, close } = createEntitlements({
     store: {
       readFirst: async () => {},
       async subscriptionsOf(businessUid) {
@@ -48,7 +48,7 @@ export function createAnswers({
     },
     rules: {
       purchasableUids: [],
-      entitledWhen: ({ purchase_state }) => purchase_state === 'purchased',
+      entitledWhen: ruled(({ purchase_state }) => purchase_state === 'purchased'),
       maxStaleMs: 72 * 3_600_000,
       ...rules,
     },
@@ -58,6 +58,7 @@ export function createAnswers({
   return {
     clock,
     isEntitled,
+    explain,
     close,
     /** The number of queries of the store. */
     looks: () => looks,

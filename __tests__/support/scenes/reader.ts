@@ -1,5 +1,6 @@
-import { HOUR } from '../../../lib/base/clock.js'
+import { HOUR, systemClock } from '../../../lib/base/clock.js'
 import type { SubscriptionRecord } from '../../../lib/base/record.js'
+import { createOwnRule, type EntitledWhen } from '../../../lib/entitlement/own-rule.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import type { ReadClaim, Subscription } from '../../../lib/store/port/store.js'
 import { concludeRead } from '../../../lib/work/reading/conclude-read.js'
@@ -44,6 +45,10 @@ export function subscriptionOf(more: Partial<Subscription> = {}): Subscription {
     ...more,
   }
 }
+
+/** The option `entitledWhen` as the rules of a decision have it. */
+export const ruled = (entitledWhen: EntitledWhen) =>
+  createOwnRule({ entitledWhen, clock: systemClock }).answer
 
 export const REFUSED = { kind: 'refused', code: 'platform_refused' } as const
 

@@ -108,7 +108,7 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
   if (kind === 'change') {
     const [from, to, gone] = [text('from'), text('to'), text('gone')]
     const cause = text('cause') as Cause | null
-    const entitledAfter = givesAccess(to === null ? null : (payload.record ?? null), rules)
+    const entitledAfter = givesAccess(to === null ? null : (payload.record ?? null), rules, item.at)
     return { ...common, kind, from, to, gone, cause, entitledAfter }
   }
   if (kind === 'action')
