@@ -62,6 +62,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
 
     isEntitled: entitlements.isEntitled,
     explain: entitlements.explain,
+    waitForEntitlement: entitlements.waitForEntitlement,
     requireEntitlement: createRequireEntitlement({
       ...entitlements,
       purchasableUids: options.app.purchasableUid,

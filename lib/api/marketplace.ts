@@ -1,5 +1,6 @@
 import type { Decision } from '../entitlement/decide.js'
 import type { ItemOptions } from '../entitlement/items.js'
+import type { WaitOptions } from '../entitlement/wait-for-entitlement.js'
 import type { EventDefinitions } from '../events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
 import type { ListenerOptions, Middleware, RequestListener } from '../express/doors.js'
@@ -157,6 +158,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * const { entitled, reason, explanation } = await marketplace.explain('business-1')
    */
   explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
+  /**
+   * Waits until the business may use the app, for the page to which a buyer returns. Resolves with the decision: of a yes as
+   * soon as it is known, otherwise the last one after `timeoutMs` (default 30 s), or when the marketplace closes. A change
+   * wakes it, so thousands may wait. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
+   *
+   * @example
+   * const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
+   */
+  waitForEntitlement(businessUid: string | number, options?: WaitOptions): Promise<Decision>
   /**
    * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
    * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when

@@ -5,6 +5,7 @@ import { type Decision, type DecisionRules, decisionWithout } from './decide.js'
 import { type CachedDecision, createDecisionCache, NO, YES } from './decision-cache.js'
 import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
 import { createDecisionLoads } from './load-decision.js'
+import { createEntitlementWaits, type WaitOptions } from './wait-for-entitlement.js'
 
 export interface Entitlements {
   /**
@@ -13,6 +14,7 @@ export interface Entitlements {
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
+  waitForEntitlement(businessUid: string | number, options?: WaitOptions): Promise<Decision>
   close(): void
 }
 
@@ -42,6 +44,7 @@ export function createEntitlements(options: {
     if (isSuperseded) cache.forget(hint.businessUid)
     else cache.expire(hint.businessUid)
     loads.outdate(hint.businessUid, isSuperseded)
+    waits.changed(hint.businessUid)
   })
 
   /** Skips the identifier check: a text that is a key of the cache has passed it before. */
@@ -52,6 +55,16 @@ export function createEntitlements(options: {
   function about(decision: Decision, asked: ItemOptions | undefined): Decision {
     return decisionAbout(decision, asked, rules, clock.now())
   }
+
+  async function explain(given: string | number, asked?: ItemOptions): Promise<Decision> {
+    const businessUid = identifierOf(given)
+    if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
+    const cached = cache.fresh(businessUid)?.decision
+    // If the wall clock was set back, `asOf` lies in the future, and people would read it.
+    const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
+    return about(cached && !isAhead ? cached : await loads.load(businessUid), asked)
+  }
+  const waits = createEntitlementWaits({ explain, clock })
 
   return {
     isEntitled(given, asked) {
@@ -64,18 +77,17 @@ export function createEntitlements(options: {
       return loads.load(businessUid).then((loaded) => about(loaded, asked).entitled)
     },
 
-    async explain(given, asked) {
+    explain,
+
+    async waitForEntitlement(given, options) {
       const businessUid = identifierOf(given)
-      if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
-      const cached = cache.fresh(businessUid)?.decision
-      // If the wall clock was set back, `asOf` lies in the future, and people would read it.
-      const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
-      return about(cached && !isAhead ? cached : await loads.load(businessUid), asked)
+      return businessUid === null ? explain(given) : waits.wait(businessUid, options)
     },
 
     close() {
       unsubscribe()
       loads.outdate(null, false)
+      waits.close()
     },
   }
 }

@@ -28,7 +28,7 @@ export function createAnswers({
   let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
   let notify: (hint: Hint) => void = () => {}
-  const { isEntitled, explain, close } = createEntitlements({
+  const { isEntitled, explain, waitForEntitlement, close } = createEntitlements({
     store: {
       readFirst: async () => {},
       async subscriptionsOf(businessUid) {
@@ -59,6 +59,7 @@ export function createAnswers({
     clock,
     isEntitled,
     explain,
+    waitForEntitlement,
     close,
     /** The number of queries of the store. */
     looks: () => looks,

@@ -1,0 +1,119 @@
+import { spread } from '../base/backoff.js'
+import { type Clock, MINUTE, SECOND } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
+import { nextTurn } from '../base/waiting.js'
+import type { Decision } from './decide.js'
+import type { ItemOptions } from './items.js'
+
+/**
+ * How long to wait, and for which items.
+ *
+ * @example await marketplace.waitForEntitlement('business-1', { timeoutMs: 20_000, signal: AbortSignal.timeout(60_000) })
+ */
+export interface WaitOptions extends ItemOptions {
+  /** The longest wait, in milliseconds: up to an hour. Default 30 s. */
+  timeoutMs?: number
+  /** Ends the wait: the promise rejects with its reason. */
+  signal?: AbortSignal
+}
+
+const DEFAULT_MS = 30 * SECOND
+const MAX_MS = 60 * MINUTE
+/** A hint may be lost. So everybody who waits looks again after about this time. */
+const LOOK_AGAIN_MS = 30 * SECOND
+/** Those who look again in one turn of the event loop, when a change may concern everybody. */
+const AT_ONCE = 50
+
+/**
+ * Waits until a business may use the app. A hint of the store wakes those who wait for its business, so that any number may
+ * wait for a purchase without asking the database meanwhile.
+ */
+export function createEntitlementWaits(options: {
+  explain(businessUid: string, asked: ItemOptions): Promise<Decision>
+  clock: Clock
+}) {
+  const { explain, clock } = options
+  const waiting = new Map<string, Set<() => void>>()
+  let isClosed = false
+
+  function add(businessUid: string, wake: () => void): () => void {
+    const ofBusiness = waiting.get(businessUid) ?? new Set()
+    waiting.set(businessUid, ofBusiness.add(wake))
+    return () => {
+      ofBusiness.delete(wake)
+      if (ofBusiness.size === 0) waiting.delete(businessUid)
+    }
+  }
+
+  async function wakeAll() {
+    const all = [...waiting.values()].flatMap((ofBusiness) => [...ofBusiness])
+    for (const [i, wake] of all.entries()) {
+      if (i > 0 && i % AT_ONCE === 0) await nextTurn()
+      wake()
+    }
+  }
+
+  return {
+    /**
+     * Resolves with the decision as soon as it is yes, or with the last one when time is up or the marketplace closes.
+     * Rejects with the reason of `signal`, and with `argument_invalid` for a wrong option.
+     */
+    async wait(businessUid: string, given: WaitOptions = {}): Promise<Decision> {
+      const { timeoutMs = DEFAULT_MS, signal, ...asked } = checked(given)
+      signal?.throwIfAborted()
+      const endsAt = clock.monotonic() + timeoutMs
+      let hasChanged = false
+      let wake = () => {}
+      const leave = add(businessUid, () => {
+        hasChanged = true
+        wake()
+      })
+      const onAbort = () => wake()
+      signal?.addEventListener('abort', onAbort)
+      try {
+        for (;;) {
+          hasChanged = false
+          const decision = await explain(businessUid, asked)
+          signal?.throwIfAborted()
+          const leftMs = endsAt - clock.monotonic()
+          if (decision.entitled || leftMs <= 0 || isClosed) return decision
+          if (hasChanged) continue
+          await new Promise<void>((resolve) => {
+            const timer = clock.setTimeout(resolve, Math.min(leftMs, spread(LOOK_AGAIN_MS, 0.2)))
+            wake = () => {
+              clock.clearTimeout(timer)
+              resolve()
+            }
+          })
+          signal?.throwIfAborted()
+        }
+      } finally {
+        leave()
+        signal?.removeEventListener('abort', onAbort)
+      }
+    },
+
+    /** Something about a business (null: of any) may have changed. */
+    changed(businessUid: string | null) {
+      if (businessUid === null) void wakeAll()
+      else for (const wake of waiting.get(businessUid) ?? []) wake()
+    },
+
+    close() {
+      isClosed = true
+      void wakeAll()
+    },
+  }
+}
+
+function checked(options: WaitOptions): WaitOptions {
+  const { timeoutMs = DEFAULT_MS, signal } = (options ?? {}) as Record<keyof WaitOptions, unknown>
+  if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_MS))
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot wait: timeoutMs must be a number of milliseconds, from 0 to an hour',
+    )
+  if (signal !== undefined && !(signal instanceof AbortSignal))
+    throw new MarketplaceError('argument_invalid', 'Cannot wait: signal must be an AbortSignal')
+  return options
+}
