@@ -14,7 +14,7 @@ export const WARNINGS = {
     "journal.get() returns the entry with the message and the stack, and journal.list({ status: 'dead' }) every entry that is given up",
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
-    '503. It must return true or false at once. health() is degraded until the rule answers',
+    '503. It must return true, false or { entitled, until } at once. health() is degraded until the rule answers',
   otherwise_failed:
     'The `otherwise` of listener() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   listen_unavailable:
