@@ -33,6 +33,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
 
+  const { explain } = entitlements
+  const decisions = { explain, purchasableUids: options.app.purchasableUid, clock }
   const subscriptions = createSubscriptionMethods({ store, rules, clock })
   const exported = createExport({ store, rules, clock })
   const journal = createJournalOperations({ store, clock, onAction: reporting.action })
@@ -61,13 +63,12 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onHandlerError: reporting.onHandlerError,
 
     isEntitled: entitlements.isEntitled,
-    explain: entitlements.explain,
+    explain,
     requireEntitlement: createRequireEntitlement({
-      ...entitlements,
-      purchasableUids: options.app.purchasableUid,
+      ...decisions,
       measure: reporting.gate,
       onDenied: reporting.denied,
-      clock,
+      onPurchaseUrlFailed: reporting.purchaseUrlFailed,
     }),
 
     subscriptions: {
@@ -81,7 +82,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       refresh: whileOpen(
         createRefreshAndWait({
           store,
-          explain: entitlements.explain,
+          explain,
           // Time for a token and a read, after the pause between two reads.
           timeoutMs: 2 * internals.callTimeoutMs + SECOND,
           clock,

@@ -159,8 +159,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   /**
    * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
-   * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when
-   * an option is wrong.
+   * the route itself: before the router, a path that is spelled differently may pass it. The routes behind it find the
+   * decision in `res.locals.entitlement`. Throws `argument_invalid` when an option is wrong.
    *
    * @example
    * const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
