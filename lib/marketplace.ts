@@ -6,6 +6,7 @@ import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/doors.js'
+import { createEntitlementRoute } from './express/entitlement-route.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createErase } from './operations/businesses/erase.js'
 import { createExport } from './operations/businesses/export.js'
@@ -70,6 +71,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       onDenied: reporting.denied,
       onPurchaseUrlFailed: reporting.purchaseUrlFailed,
     }),
+    entitlementRoute: createEntitlementRoute(decisions),
 
     subscriptions: {
       list: whileOpen(subscriptions.list),

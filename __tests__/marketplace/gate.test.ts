@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { paidThrough } from '../../lib/index.js'
 import { quietWarnings } from '../support/output.js'
 import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
 import { buy } from '../support/scenes/purchases.js'
@@ -52,5 +53,31 @@ describe('the gate of a marketplace', () => {
       /^purchaseUrl returned a value of type string that no link may have\. The function purchaseUrl /,
     )
     expect(String(ours[0]?.[0])).not.toContain('canary')
+  })
+})
+
+describe('the route for a front end of a marketplace', () => {
+  it('answers from the decision, with its end', async () => {
+    const { marketplace, platform, app, url } = await createScene({ entitledWhen: paidThrough() })
+    const { uid } = await buy(platform, marketplace)
+    app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.get('x-business') }))
+    const asked = async (business: string) =>
+      (await fetch(`${url}/api/entitlement`, { headers: { 'x-business': business } })).json()
+    const allowed = { entitled: true, known: true, items: [OUR_ITEM] }
+    expect(await asked(B1)).toEqual({ ...allowed, accessUntil: null })
+    expect(await asked('nobody')).toEqual({ entitled: false, known: true, accessUntil: null, items: [] })
+    platform.set(uid, { expiration_date: '2999-01-01' })
+    platform.cancel(uid)
+    await marketplace.businesses.refresh(B1)
+    expect(await asked(B1)).toEqual({ ...allowed, accessUntil: '2999-01-02T00:00:00.000Z' })
+  })
+
+  it('answers that nothing is known after the end of the marketplace', async () => {
+    const { marketplace, app, url } = await createScene()
+    app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: () => B1 }))
+    await marketplace.close()
+    const reply = await fetch(`${url}/api/entitlement`)
+    expect([reply.status, reply.headers.get('retry-after')]).toEqual([200, '5'])
+    expect(await reply.json()).toEqual({ entitled: false, known: false, accessUntil: null, items: [] })
   })
 })

@@ -52,6 +52,9 @@ app.use(marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: 'htt
 app.use(marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: async (req) => req.query.shop }))
 // @ts-expect-error: an address is a text
 marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: 5 })
+app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
+// @ts-expect-error: a front end gets an answer, also when it is denied
+marketplace.entitlementRoute({ businessUid: () => 1, onDenied() {} })
 export const listener = marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
 export const codes = Object.keys(ERROR_CODES) as ErrorCode[]

@@ -2,7 +2,9 @@ import type { Decision } from '../entitlement/decide.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { EventDefinitions } from '../events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
+import type { EntitlementRouteOptions } from '../express/decision-for-request.js'
 import type { ListenerOptions, Middleware, RequestListener } from '../express/doors.js'
+import type { EntitlementRoute } from '../express/entitlement-route.js'
 import type { Guard, RequireEntitlementOptions } from '../express/require-entitlement.js'
 import type { EraseSummary } from '../operations/businesses/erase.js'
 import type { BusinessData } from '../operations/businesses/export.js'
@@ -167,6 +169,16 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * app.get('/reports', paid, (req, res) => res.json(reportFor(req.session.business_uid)))
    */
   requireEntitlement(options: RequireEntitlementOptions): Guard
+  /**
+   * A handler for a route that tells your own front end whether the business may use the app: 200 with
+   * `{ entitled, known, accessUntil, items }`, also when it may not. `items` are the items that give access. While `known`
+   * is false, `Retry-After` says when to ask again. Without a business 401. Throws `argument_invalid` when an option is
+   * wrong.
+   *
+   * @example
+   * app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
+   */
+  entitlementRoute(options: EntitlementRouteOptions): EntitlementRoute
 
   // The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`.
   subscriptions: {
