@@ -32,7 +32,7 @@ export const OPTIONS = {
     ...['ROLES', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
     ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokenKind'],
-    ...['SubscriptionVerdict', 'ItemOptions', 'PurchasableUids', 'BusinessUid'],
+    ...['SubscriptionVerdict', 'ItemOptions', 'PurchasableUids', 'BusinessUid', 'PurchaseUrl'],
     ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
     ...['ImportLine', 'ImportProgress', 'Action', 'ReplayFilter', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],

@@ -17,7 +17,9 @@ export {
   type EventName,
   type MarketplaceEvent,
 } from './events/registry.js'
+export type { EntitlementRouteOptions } from './express/decision-for-request.js'
 export type { ListenerOptions, Middleware, RequestListener } from './express/doors.js'
+export type { EntitlementRoute } from './express/entitlement-route.js'
 export type { Guard, GuardDecision, RequireEntitlementOptions } from './express/require-entitlement.js'
 export type { VerifyDelivery } from './express/take-delivery.js'
 export { createMarketplace } from './marketplace.js'

@@ -6,6 +6,7 @@ import type { EventDefinitions } from './events/define-event.js'
 import { type EventName, requireEvent } from './events/registry.js'
 import { createSecretSearch, targetUrl } from './express/delivery-secret.js'
 import { createDoors } from './express/doors.js'
+import { createEntitlementRoute } from './express/entitlement-route.js'
 import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createErase } from './operations/businesses/erase.js'
 import { createExport } from './operations/businesses/export.js'
@@ -33,6 +34,8 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
   const { whileOpen } = parts.lifecycle
   const { deliverySecrets, internals } = options
 
+  const { explain } = entitlements
+  const decisions = { explain, purchasableUids: options.app.purchasableUid, clock }
   const subscriptions = createSubscriptionMethods({ store, rules, clock })
   const exported = createExport({ store, rules, clock })
   const journal = createJournalOperations({ store, clock, onAction: reporting.action })
@@ -61,15 +64,15 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     onHandlerError: reporting.onHandlerError,
 
     isEntitled: entitlements.isEntitled,
-    explain: entitlements.explain,
+    explain,
     waitForEntitlement: entitlements.waitForEntitlement,
     requireEntitlement: createRequireEntitlement({
-      ...entitlements,
-      purchasableUids: options.app.purchasableUid,
+      ...decisions,
       measure: reporting.gate,
       onDenied: reporting.denied,
-      clock,
+      onPurchaseUrlFailed: reporting.purchaseUrlFailed,
     }),
+    entitlementRoute: createEntitlementRoute(decisions),
 
     subscriptions: {
       list: whileOpen(subscriptions.list),
@@ -82,7 +85,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       refresh: whileOpen(
         createRefreshAndWait({
           store,
-          explain: entitlements.explain,
+          explain,
           // Time for a token and a read, after the pause between two reads.
           timeoutMs: 2 * internals.callTimeoutMs + SECOND,
           clock,

@@ -155,7 +155,7 @@ describe('the pages on decisions', () => {
   })
 
   it('have the reasons that only the guard gives', () => {
-    const source = readFileSync(join(LIB, 'express', 'require-entitlement.ts'), 'utf8')
+    const source = readFileSync(join(LIB, 'express', 'decision-for-request.ts'), 'utf8')
     const given = [...source.matchAll(/reason: '(\w+)'/g)].map(([, reason]) => reason)
     expect(given.length).toBeGreaterThan(0)
     for (const reason of given) expect(page('docs/gate.md')).toContain(`\`${reason}\` (`)

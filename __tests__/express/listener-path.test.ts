@@ -4,6 +4,7 @@ import { describe, expect, it, jest } from '@jest/globals'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { quietWarnings } from '../support/output.js'
+import { ALLOWED } from '../support/receiving/decisions.js'
 import { OPTIONS, seenBy, send, serve } from '../support/receiving/listener-calls.js'
 import { SECRET } from '../support/receiving/receivers.js'
 import { openMarketplace, startPlatform } from '../support/scene.js'
@@ -126,10 +127,7 @@ describe('the number of parameters, which adapters of other frameworks check,', 
   it('is three, as for Express middleware', () => {
     const receive = createDoors(OPTIONS).router
     expect([receive.name, receive.length]).toEqual(['receiveDelivery', 3])
-    const guard = createRequireEntitlement({
-      isEntitled: async () => true,
-      explain: async () => ({}) as never,
-    })
+    const guard = createRequireEntitlement({ explain: async () => ALLOWED })
     const guarding = guard({ businessUid: () => '1' })
     expect([guarding.name, guarding.length]).toEqual(['requireEntitlementMiddleware', 3])
   })

@@ -5,6 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createDoors } from '../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../lib/express/require-entitlement.js'
 import { onCleanUp } from '../support/clean-up.js'
+import { ALLOWED, DENIED } from '../support/receiving/decisions.js'
 import { OPTIONS, send, serve } from '../support/receiving/listener-calls.js'
 import { EXPRESSES, SECRET } from '../support/receiving/receivers.js'
 import { listen } from '../support/serving.js'
@@ -37,8 +38,7 @@ describe.each(EXPRESSES)('the handler in front of %s', (_name, express) => {
 
   it('serves the routers of the app too, including guarded ones', async () => {
     const guard = createRequireEntitlement({
-      isEntitled: async (uid) => uid === 'in',
-      explain: async () => ({ entitled: false, known: true, reason: 'not_purchased', explanation: '' }),
+      explain: async (uid) => (uid === 'in' ? ALLOWED : DENIED),
     })({ businessUid: (req) => req.headers['x-business'] })
     const app = express().use('/guarded', guard, (_req, res) => void res.send('welcome'))
     const { url } = await serve({ path: PATH, otherwise: app })

@@ -1,36 +1,82 @@
+import { createServer } from 'node:http'
 import { afterEach, describe, expect, it, jest } from '@jest/globals'
 import type express5 from 'express'
 import request from 'supertest'
+import type { Decision } from '../../lib/entitlement/decide.js'
 import {
   createRequireEntitlement,
   type EntitlementPort,
   type GuardDecision,
   type RequireEntitlementOptions,
 } from '../../lib/express/require-entitlement.js'
+import { ALLOWED, DENIED, UNKNOWN } from '../support/receiving/decisions.js'
 import { EXPRESSES } from '../support/receiving/receivers.js'
-
-const DENIED: GuardDecision = {
-  entitled: false,
-  known: true,
-  reason: 'not_purchased',
-  explanation: 'The subscription is not purchased. Subscription 4711: suspended, confirmed 3 s ago.',
-}
-const UNKNOWN: GuardDecision = {
-  entitled: false,
-  known: false,
-  reason: 'not_read_yet',
-  explanation: 'The platform has not answered yet.',
-}
 
 const unhandled: unknown[] = []
 process.on('unhandledRejection', (reason) => unhandled.push(reason))
 afterEach(() => expect(unhandled).toEqual([]))
 
 describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
-  it('admits an entitled business without loading the reasons', async () => {
-    const { app, port } = setUp(express, { isEntitled: async (uid) => uid === 'b-1' })
+  it('admits an entitled business, and asks once', async () => {
+    const { app, explain } = setUp(express, { explain: async (uid) => (uid === 'b-1' ? ALLOWED : DENIED) })
     await request(app).get('/report').set('x-business', 'b-1').expect(200, 'the report')
-    expect(port.explain).not.toHaveBeenCalled()
+    expect(explain.mock.calls).toEqual([['b-1', undefined]])
+    await request(app).get('/report').set('x-business', 'b-2').expect(402)
+    expect(explain.mock.calls.slice(1)).toEqual([['b-2', undefined]])
+  })
+
+  it('gives the decision to the routes behind it, also beside other locals of the app', async () => {
+    const { app, seen } = setUp(express, { explain: async () => ALLOWED })
+    await request(app).get('/report').set('x-business', 'b-1').expect(200)
+    expect(seen).toEqual([{ before: true, entitlement: ALLOWED }])
+  })
+
+  it.each([
+    ['taken away', undefined],
+    ['null', null],
+    ['a text', 'locals'],
+  ])('gives the decision also when res.locals is %s', async (_what, locals) => {
+    const { app, seen } = setUp(express, { explain: async () => ALLOWED }, {}, { locals })
+    await request(app).get('/report').set('x-business', 'b-1').expect(200)
+    expect(seen).toEqual([{ entitlement: ALLOWED }])
+  })
+
+  it('gives the decision about the items that it asks for', async () => {
+    const about = { ...ALLOWED, entitledItems: ['team'] }
+    const { app, explain, seen } = setUp(
+      express,
+      { explain: async (_uid, options) => (options ? about : ALLOWED) },
+      { purchasableUid: 'team' },
+    )
+    await request(app).get('/report').set('x-business', 'b-1').expect(200)
+    expect(explain.mock.calls).toEqual([['b-1', { purchasableUid: ['team'] }]])
+    expect(seen).toMatchObject([{ entitlement: { entitledItems: ['team'] } }])
+  })
+
+  it('gives the decision that denies to a route that onDenied lets through, and none where there is none', async () => {
+    const answers = {
+      explain: async (uid: string): Promise<Decision> => {
+        if (uid === 'b-2') return DENIED
+        throw new Error('closed')
+      },
+    }
+    const { app, seen } = setUp(express, answers, { onDenied: (_req, _res, next) => next() })
+    await request(app).get('/report').set('x-business', 'b-2').expect(200)
+    await request(app).get('/report').set('x-business', 'b-3').expect(200)
+    await request(app).get('/report').expect(200)
+    expect(seen.map((locals) => (locals as { entitlement?: Decision }).entitlement)).toEqual([
+      DENIED,
+      undefined,
+      undefined,
+    ])
+  })
+
+  it('gives the decision of the last gate, and none of an earlier one', async () => {
+    const { requireEntitlement, route, seen, app } = setUp(express, { explain: async () => ALLOWED })
+    const second = requireEntitlement({ businessUid: () => null, onDenied: (_req, _res, next) => next() })
+    app.get('/twice', requireEntitlement({ businessUid: () => 'b-1' }), second, route)
+    await request(app).get('/twice').expect(200)
+    expect(seen).toEqual([{ before: true, entitlement: undefined }])
   })
 
   it('J30 denies with 402 and a short sentence, and reveals nothing of the decision', async () => {
@@ -63,11 +109,6 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
     })
   })
 
-  it('accepts a yes that arrived between the two questions', async () => {
-    const { app } = setUp(express, { explain: async () => ({ ...DENIED, entitled: true }) })
-    await request(app).get('/report').set('x-business', 'b-2').expect(200)
-  })
-
   it.each([
     undefined,
     null,
@@ -87,9 +128,9 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
     'b'.repeat(256),
   ])('J31 replies 401, without a lookup, if the request names no business: %p', async (uid) => {
     for (const businessUid of [() => uid, async () => uid]) {
-      const { app, port } = setUp(
+      const { app, explain } = setUp(
         express,
-        { isEntitled: async () => true },
+        { explain: async () => ALLOWED },
         { businessUid: businessUid as never },
       )
       const reply = await request(app).get('/report').expect(401)
@@ -101,14 +142,14 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
         code: 'business_missing',
         detail: 'Please sign in: this request is not made for a business.',
       })
-      expect(port.isEntitled).not.toHaveBeenCalled()
+      expect(explain).not.toHaveBeenCalled()
     }
   })
 
   it('accepts a number as its text', async () => {
-    const { app, port } = setUp(express, { isEntitled: async () => true }, { businessUid: async () => 72 })
+    const { app, explain } = setUp(express, { explain: async () => ALLOWED }, { businessUid: async () => 72 })
     await request(app).get('/report').expect(200)
-    expect(port.isEntitled).toHaveBeenCalledWith('72', undefined)
+    expect(explain).toHaveBeenCalledWith('72', undefined)
   })
 
   it('denies access if the lookup fails or returns anything but true', async () => {
@@ -119,15 +160,13 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
       throw new Error('closed')
     }
     for (const answers of [
-      { isEntitled: failing },
-      { isEntitled: throwing },
       { explain: failing },
       { explain: throwing },
-      { isEntitled: async () => 'true' as never },
-      { isEntitled: async () => 1 as never, explain: async () => undefined as never },
-      { explain: async () => ({ ...UNKNOWN, entitled: 'yes' as never }) },
+      { explain: async () => undefined as never },
+      { explain: async () => ({ ...UNKNOWN, entitled: 'true' as never }) },
+      { explain: async () => ({ ...UNKNOWN, entitled: 1 as never }) },
     ]) {
-      const { app } = setUp(express, { explain: async () => UNKNOWN, ...answers })
+      const { app } = setUp(express, answers)
       const reply = await request(app).get('/report').set('x-business', 'b-1').expect(503)
       expect(reply.body.code).toBe('entitlement_unknown')
       expect(reply.text).not.toContain('hunter2')
@@ -141,7 +180,7 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
       },
       () => Promise.reject(new Error('no session')),
     ]) {
-      const { app } = setUp(express, { isEntitled: async () => true }, { businessUid })
+      const { app } = setUp(express, { explain: async () => ALLOWED }, { businessUid })
       await request(app).get('/report').expect(500, 'the app says: no session')
     }
   })
@@ -165,6 +204,7 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
         .expect(status)
       expect(reply.headers['cache-control']).toBe('no-store')
       expect(reply.headers['retry-after']).toBe(status === 503 ? '5' : undefined)
+      expect(/<meta http-equiv="refresh"/.test(reply.text)).toBe(kind === 'html' && status === 503)
       expect(reply.headers['content-type']).toBe(
         kind === 'html' ? 'text/html; charset=utf-8' : 'application/problem+json',
       )
@@ -177,6 +217,23 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
     const { app } = setUp(express, {})
     const reply = await request(app).get('/report').set('accept', 'text/html').expect(401)
     expect(reply.text).toContain('<p>Please sign in: this request is not made for a business.</p>')
+  })
+
+  it('replies to a browser whose answer is not known with a page that loads itself again', async () => {
+    const { app, requireEntitlement } = setUp(express, { explain: async () => UNKNOWN })
+    app.use('/orders', requireEntitlement({ businessUid: () => 'b-1' }))
+    const get = await request(app).get('/orders').set('accept', 'text/html').expect(503)
+    expect(get.text).toContain(`<meta http-equiv="refresh" content="${get.headers['retry-after']}">`)
+    expect(get.text).toContain('<p>Your purchase of this app cannot be checked at the moment. ')
+    expect(get.text).toContain('This page tries again by itself in a few seconds.</p>')
+    const head = await request(app).head('/orders').set('accept', 'text/html').expect(503)
+    expect(head.headers['content-length']).toBe(get.headers['content-length'])
+    for (const method of ['post', 'put', 'delete'] as const) {
+      const reply = await request(app)[method]('/orders').set('accept', 'text/html').expect(503)
+      expect(reply.headers['retry-after']).toBe('5')
+      expect(reply.text).not.toMatch(/http-equiv|by itself/)
+      expect(reply.text).toContain('Please try again shortly.</p>')
+    }
   })
 
   it('J30 passes every denying decision to the log, and still denies access if the log fails', async () => {
@@ -200,7 +257,7 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
         },
         () => Promise.reject(thrown),
       ]) {
-        const { app } = setUp(express, { isEntitled: async () => true }, { businessUid })
+        const { app } = setUp(express, { explain: async () => ALLOWED }, { businessUid })
         const reply = await request(app).get('/report').expect(500)
         expect(reply.text).toMatch(/^the app says: Cannot guard a route: .* was thrown$/)
       }
@@ -234,14 +291,21 @@ describe.each(EXPRESSES)('requireEntitlement on %s', (_name, express) => {
   })
 })
 
+describe('requireEntitlement without a framework', () => {
+  it('gives the decision to what follows', async () => {
+    const guard = createRequireEntitlement({ explain: async () => ALLOWED })({ businessUid: () => 'b-1' })
+    const server = createServer((req, res) => {
+      void guard(req, res, () => res.end(JSON.stringify((res as { locals?: unknown }).locals)))
+    })
+    expect(JSON.parse((await request(server).get('/').expect(200)).text)).toEqual({ entitlement: ALLOWED })
+  })
+})
+
 describe('the options of requireEntitlement', () => {
   it.each([undefined, null, {}, { businessUid: 'b-1' }, { businessUid: () => 'b', onDenied: '/upgrade' }])(
     'are refused at construction: %j',
     (options) => {
-      const requireEntitlement = createRequireEntitlement({
-        isEntitled: async () => true,
-        explain: async () => DENIED,
-      })
+      const requireEntitlement = createRequireEntitlement({ explain: async () => DENIED })
       expect(() => requireEntitlement(options as never)).toThrow(
         expect.objectContaining({
           code: 'argument_invalid',
@@ -252,27 +316,30 @@ describe('the options of requireEntitlement', () => {
   )
 })
 
-/** An app with one guarded route. Only the businesses in `answers` are entitled. */
+/** An app with one guarded route, which notes what it finds in `res.locals`. By default every business is denied. */
 function setUp(
   express: typeof express5,
-  answers: Partial<EntitlementPort>,
+  { explain: given = async () => DENIED, ...more }: Partial<EntitlementPort>,
   options: Partial<RequireEntitlementOptions> = {},
+  { locals }: { locals: unknown } = { locals: { before: true } },
 ) {
-  const port = {
-    isEntitled: jest.fn(answers.isEntitled ?? (async () => false)),
-    explain: jest.fn(answers.explain ?? (async () => DENIED)),
-    ...(answers.onDenied ? { onDenied: answers.onDenied } : {}),
-  }
-  const requireEntitlement = createRequireEntitlement(port)
+  const explain = jest.fn(given)
+  const requireEntitlement = createRequireEntitlement({ explain, ...more })
   const app = express()
-  app.get(
-    '/report',
-    requireEntitlement({ businessUid: (req) => req.get('x-business'), ...options }),
-    (_req, res) => void res.send('the report'),
-  )
+  const seen: unknown[] = []
+  const setLocals: express5.RequestHandler = (_req, res, next) => {
+    Object.assign(res, { locals })
+    next()
+  }
+  const route: express5.RequestHandler = (_req, res) => {
+    seen.push({ ...res.locals })
+    res.send('the report')
+  }
+  app.use(setLocals)
+  app.get('/report', requireEntitlement({ businessUid: (req) => req.get('x-business'), ...options }), route)
   const sayError: express5.ErrorRequestHandler = (error, _req, res, _next) => {
     res.status(500).send(`the app says: ${error.message}`)
   }
   app.use(sayError)
-  return { app, port }
+  return { app, explain, requireEntitlement, route, seen }
 }

@@ -9,7 +9,7 @@ const BUILT = join(ROOT, 'dist', 'esm')
 /** The uses of `any` for which every other type would refuse correct code. */
 const ANY = {
   'express/doors.d.ts': 'RequestListener: node:http, node:http2 and the frameworks have their own requests',
-  'express/require-entitlement.d.ts':
+  'express/call-next.d.ts':
     'AppRequest, AppResponse: types of the app, with the fields that its middleware adds',
   'console/server/router.d.ts': 'AppRequest: a type of the app, with the fields that its middleware adds',
   'work/handling/handlers.d.ts': 'AnyHandler: handlers of all payloads in one list; not exported',

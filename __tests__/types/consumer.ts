@@ -41,6 +41,20 @@ app.use('/webhooks/marketplace', marketplace.router)
 const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
 app.get('/reports', paid, (_req, res) => void res.json({ visitors: 42 }))
 app.use('/downloads', paid)
+app.get('/items', paid, (_req, res) => {
+  const items: string[] | undefined = res.locals.entitlement?.entitledItems
+  const until: string | null | undefined = res.locals.entitlement?.accessUntil
+  // @ts-expect-error: the decision has its own types
+  const wrong: number = res.locals.entitlement?.entitledItems
+  res.json([items, until, wrong])
+})
+app.use(marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: 'https://shop.example/' }))
+app.use(marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: async (req) => req.query.shop }))
+// @ts-expect-error: an address is a text
+marketplace.requireEntitlement({ businessUid: () => 1, purchaseUrl: 5 })
+app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
+// @ts-expect-error: a front end gets an answer, also when it is denied
+marketplace.entitlementRoute({ businessUid: () => 1, onDenied() {} })
 export const listener = marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })
 export const entitled: Promise<boolean> = marketplace.isEntitled('business-1')
 export const codes = Object.keys(ERROR_CODES) as ErrorCode[]

@@ -3,7 +3,9 @@ import type { ItemOptions } from '../entitlement/items.js'
 import type { WaitOptions } from '../entitlement/wait-for-entitlement.js'
 import type { EventDefinitions } from '../events/define-event.js'
 import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
+import type { EntitlementRouteOptions } from '../express/decision-for-request.js'
 import type { ListenerOptions, Middleware, RequestListener } from '../express/doors.js'
+import type { EntitlementRoute } from '../express/entitlement-route.js'
 import type { Guard, RequireEntitlementOptions } from '../express/require-entitlement.js'
 import type { EraseSummary } from '../operations/businesses/erase.js'
 import type { BusinessData } from '../operations/businesses/export.js'
@@ -169,14 +171,24 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   waitForEntitlement(businessUid: string | number, options?: WaitOptions): Promise<Decision>
   /**
    * Middleware that lets only entitled businesses through: 402 when denied, 503 when it cannot be known yet. Give it to
-   * the route itself: before the router, a path that is spelled differently may pass it. Throws `argument_invalid` when
-   * an option is wrong.
+   * the route itself: before the router, a path that is spelled differently may pass it. The routes behind it find the
+   * decision in `res.locals.entitlement`. Throws `argument_invalid` when an option is wrong.
    *
    * @example
    * const paid = marketplace.requireEntitlement({ businessUid: (req) => req.session?.business_uid })
    * app.get('/reports', paid, (req, res) => res.json(reportFor(req.session.business_uid)))
    */
   requireEntitlement(options: RequireEntitlementOptions): Guard
+  /**
+   * A handler for a route that tells your own front end whether the business may use the app: 200 with
+   * `{ entitled, known, accessUntil, items }`, also when it may not. `items` are the items that give access. While `known`
+   * is false, `Retry-After` says when to ask again. Without a business 401. Throws `argument_invalid` when an option is
+   * wrong.
+   *
+   * @example
+   * app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
+   */
+  entitlementRoute(options: EntitlementRouteOptions): EntitlementRoute
 
   // The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`.
   subscriptions: {

@@ -198,8 +198,7 @@ export const PROBLEMS = {
   },
   entitled_when_failed: {
     status: 'degraded',
-    means:
-      'Your option entitledWhen throws, or returns neither true nor false. These businesses are denied with 503.',
+    means: 'Your option entitledWhen throws, or returns no answer. These businesses are denied with 503.',
     next: 'Correct the rule: this message and explain say what it did. The problem ends when the rule answers for them, or after a day in which nobody asked.',
     quotes: true,
   },

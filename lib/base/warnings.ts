@@ -14,9 +14,12 @@ export const WARNINGS = {
     "journal.get() returns the entry with the message and the stack, and journal.list({ status: 'dead' }) every entry that is given up",
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
-    '503. It must return true or false at once. health() is degraded until the rule answers',
+    '503. It must return true, false or { entitled, until } at once. health() is degraded until the rule answers',
   otherwise_failed:
     'The `otherwise` of listener() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
+  purchase_url_failed:
+    'The function purchaseUrl of requireEntitlement() gave no address that a link may have, so the 402 has no link. It must ' +
+    'return an absolute http(s) address, a path that begins with one /, or nothing',
   listen_unavailable:
     'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?). This instance sees changes made ' +
     'by others within five seconds instead of at once. Nothing is lost. For changes at once, connect directly',

@@ -201,7 +201,9 @@ export function decisionOf(
   const entitledItems = [...new Set(entitling.flatMap(({ purchasable_uid: item }) => item ?? []))]
   const accessUntil = endOf(entitling)
   const evident = { entitledItems, accessUntil, reason, explanation, asOf, stale, subscriptions }
-  return { business_uid, entitled, known, ...evident }
+  // One from memory is shared by all who ask.
+  for (const shared of [entitledItems, subscriptions, ...subscriptions]) Object.freeze(shared)
+  return Object.freeze({ business_uid, entitled, known, ...evident })
 }
 
 /** When the last of these ends; null if one has no end. */

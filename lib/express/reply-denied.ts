@@ -16,27 +16,55 @@ const SENTENCES = {
   entitlement_unknown: 'Your purchase of this app cannot be checked at the moment. Please try again shortly.',
 } as const
 
-/** Answers a visitor without access: application/problem+json, or a page if `Accept` prefers HTML. */
-export function replyDenied(req: IncomingMessage, res: ServerResponse, denial: Denial, clock: Clock): void {
+/** The sentence of a page that loads itself again. */
+const RETRIES =
+  'Your purchase of this app cannot be checked at the moment. This page tries again by itself in a few seconds.'
+
+/**
+ * Answers a visitor without access: application/problem+json, or a page if `Accept` prefers HTML. Both have `purchaseUrl`.
+ * The page of a 503 loads itself again after `Retry-After`, unless that could repeat what the visitor did.
+ */
+export function replyDenied(
+  req: IncomingMessage,
+  res: ServerResponse,
+  denial: Denial,
+  options: { clock: Clock; purchaseUrl?: string | undefined },
+): void {
+  const { clock, purchaseUrl } = options
   const sentence = SENTENCES[denial]
   if (!prefersHtml(req.headers.accept)) {
-    replyProblem(req, res, denial, sentence, { clock })
+    const extension = purchaseUrl === undefined ? {} : { purchase_url: purchaseUrl }
+    replyProblem(req, res, denial, sentence, { extension, clock })
     return
   }
   const { status } = ERROR_CODES[denial]
-  reply(req, res, status, page(sentence), errorHeaders(status, 'text/html; charset=utf-8'), clock)
+  const headers = errorHeaders(status, 'text/html; charset=utf-8')
+  const isRead = req.method === 'GET' || req.method === 'HEAD'
+  const retryAfter = isRead ? headers['Retry-After'] : undefined
+  const text = page(retryAfter === undefined ? sentence : RETRIES, { retryAfter, purchaseUrl })
+  reply(req, res, status, text, headers, clock)
 }
 
 /** The sentences contain no character that HTML escapes. */
-function page(sentence: string): string {
+function page(
+  sentence: string,
+  { retryAfter, purchaseUrl }: { retryAfter?: string | undefined; purchaseUrl?: string | undefined },
+): string {
+  const refresh = retryAfter === undefined ? '' : `<meta http-equiv="refresh" content="${retryAfter}">\n`
+  const link = purchaseUrl === undefined ? '' : `<p><a href="${escaped(purchaseUrl)}">Buy this app</a></p>\n`
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>${sentence}</title>
+${refresh}<title>${sentence}</title>
 <p>${sentence}</p>
-</html>
+${link}</html>
 `
+}
+
+/** For an attribute in double quotes. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('"', '&quot;').replaceAll('<', '&lt;')
 }
 
 /**

@@ -3,8 +3,8 @@ import { type Clock, SECOND } from '../base/clock.js'
 import { type ErrorCode, problem } from '../base/errors.js'
 import { announcesBody, http2StreamOf } from './body.js'
 
-/** `Retry-After` for temporary causes. */
-const RETRY_AFTER_SECONDS = '5'
+/** The header for temporary causes, in seconds. */
+export const RETRY_LATER = { 'Retry-After': '5' }
 /** How long a refused sender may continue to send before its connection is closed. */
 const LINGER_MS = SECOND / 2
 
@@ -62,16 +62,16 @@ function setHead(res: ServerResponse, status: number, headers: Headers): void {
   for (const name in headers) res.setHeader(name, headers[name] as string)
 }
 
-/** An error reply as application/problem+json; see `errorHeaders`. */
+/** An error reply as application/problem+json with the members of `extension`; see `errorHeaders`. */
 export function replyProblem(
   req: IncomingMessage,
   res: ServerResponse,
   code: ErrorCode,
   detail: string,
-  options: { headers?: Headers; clock: Clock },
+  options: { headers?: Headers; extension?: object; clock: Clock },
 ): void {
-  const { headers, clock } = options
-  const body = problem(code, detail)
+  const { headers, extension, clock } = options
+  const body = { ...problem(code, detail), ...extension }
   const head = { ...errorHeaders(body.status, 'application/problem+json'), ...headers }
   reply(req, res, body.status, JSON.stringify(body), head, clock)
 }
@@ -81,7 +81,7 @@ export function errorHeaders(status: number, contentType: string): Headers {
   return {
     'Content-Type': contentType,
     'Cache-Control': 'no-store',
-    ...(status === 503 ? { 'Retry-After': RETRY_AFTER_SECONDS } : {}),
+    ...(status === 503 ? RETRY_LATER : {}),
   }
 }
 

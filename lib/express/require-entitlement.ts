@@ -1,20 +1,24 @@
 import { type Clock, systemClock } from '../base/clock.js'
-import { MarketplaceError, messageOf } from '../base/errors.js'
-import { identifierOf } from '../base/record.js'
-import { type ItemOptions, isOneOfTheApps, itemsOf, type PurchasableUids } from '../entitlement/items.js'
-import { cutOff } from './reply.js'
+import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
+import type { Decision } from '../entitlement/decide.js'
+import { type AppRequest, type AppResponse, asError, callNext, type Next } from './call-next.js'
+import {
+  createDecisionForRequest,
+  type DecisionPort,
+  type EntitlementRouteOptions,
+  isDecision,
+  type NoDecision,
+} from './decision-for-request.js'
 import { replyDenied } from './reply-denied.js'
 
-/** What the guard needs: a fast yes or no for every request, and the reason for denied requests. */
-export interface EntitlementPort {
-  isEntitled(businessUid: string, options?: ItemOptions): Promise<boolean>
-  explain(businessUid: string, options?: ItemOptions): Promise<GuardDecision>
-  /** The app's own items. Without them, any item may be named. */
-  purchasableUids?: readonly string[]
+/** What the guard needs: a decision for every request. */
+export interface EntitlementPort extends DecisionPort {
   /** Called at the beginning of each check. The function it returns is called with the outcome. */
   measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
   /** Called with every decision that denies a request. */
   onDenied?(decision: GuardDecision): void
+  /** Called when the function `purchaseUrl` gives no address: with what it did, and the class of that. */
+  onPurchaseUrlFailed?(failure: string, kind: string): void
   /** Default: the system's. */
   clock?: Clock
 }
@@ -32,26 +36,26 @@ export interface GuardDecision {
 }
 
 /**
- * Which business a request is made for, and what may let it in.
+ * Which business a request is made for, what may let it in, and what a denied visitor gets.
  *
  * @example
  * marketplace.requireEntitlement({
  *   businessUid: (req) => req.user?.business_uid,
  *   purchasableUid: 'pro',
+ *   purchaseUrl: 'https://marketplace.example/apps/my-app',
+ * })
+ * marketplace.requireEntitlement({
+ *   businessUid: (req) => req.user?.business_uid,
  *   onDenied: (req, res, _next, { known }) => res.status(known ? 402 : 503).render('buy'),
  * })
  */
-export interface RequireEntitlementOptions {
+export interface RequireEntitlementOptions extends EntitlementRouteOptions {
   /**
-   * The uid of the business that makes the request. Take it from the app's own session or token, never from a value that
-   * the client chooses.
+   * Where a business can buy the app: an absolute http(s) address, or a path that begins with one `/`. The 402 has it as a
+   * link on its page, and as `purchase_url` in its problem. A function may return none. If it throws or returns anything
+   * else, the reply has no link, and a process warning says so. `onDenied` replies without it.
    */
-  businessUid(req: AppRequest): BusinessUid | Promise<BusinessUid>
-  /**
-   * Only this item, or any of these, gives access: for an app with several items, such as plans. Each must be one of
-   * `app.purchasableUid`. A function is called for every request; if it names no item, the request is denied.
-   */
-  purchasableUid?: PurchasableUids | ((req: AppRequest) => PurchasableUids | Promise<PurchasableUids>)
+  purchaseUrl?: string | ((req: AppRequest) => PurchaseUrl | Promise<PurchaseUrl>) | undefined
   /**
    * Answers instead of the 401, 402 or 503. `decision.reason` is `business_missing` if the reply would be 401, and
    * `decision.known` is false if it would be 503. Do not send `decision.explanation` to visitors.
@@ -59,18 +63,20 @@ export interface RequireEntitlementOptions {
   onDenied?: ((req: AppRequest, res: AppResponse, next: Next, decision: GuardDecision) => unknown) | undefined
 }
 
-/** A business, or none: null, undefined and an empty text. */
-type BusinessUid = string | number | null | undefined
-
-/** Requests and replies of the app's Express version, with the fields its middleware adds (`req.user`). */
-// biome-ignore lint/suspicious/noExplicitAny: any other type would refuse one of Express 4, Express 5 or the app's own.
-type AppRequest = any
-// biome-ignore lint/suspicious/noExplicitAny: as above.
-type AppResponse = any
-type Next = (error?: unknown) => void
+/** An address, or none. */
+type PurchaseUrl = string | null | undefined
 
 /** Middleware that lets only entitled businesses through, for Express 4 and 5. */
 export type Guard = (req: AppRequest, res: AppResponse, next: Next) => Promise<void>
+
+declare global {
+  namespace Express {
+    interface Locals {
+      /** The decision of the last `requireEntitlement` that the request has passed. */
+      entitlement?: Decision
+    }
+  }
+}
 
 /**
  * Returns `requireEntitlement(options)`, which makes a middleware that gives access to entitled businesses only:
@@ -79,38 +85,42 @@ export type Guard = (req: AppRequest, res: AppResponse, next: Next) => Promise<v
  *
  * A request without a business gets 401 `business_missing`; a denied one 402 `not_entitled`; one without a known answer
  * 503 `entitlement_unknown` with `Retry-After`. Only an answer of exactly true gives access; a failed lookup counts as
- * not known. An error of the app's own `businessUid` or `onDenied` goes to `next`.
+ * not known. An error of the app's own `businessUid` or `onDenied` goes to `next`. The routes behind the gate find the
+ * decision in `res.locals.entitlement`.
  *
- * `requireEntitlement` throws `argument_invalid` when its options are not functions, or name an item of another app.
+ * `requireEntitlement` throws `argument_invalid` when its options are not functions, name an item of another app, or have a
+ * `purchaseUrl` that no link may have.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   const { clock = systemClock } = port
 
-  function replyBriefly(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision): void {
-    if (decision.reason === BUSINESS_MISSING.reason) replyDenied(req, res, 'business_missing', clock)
-    else replyDenied(req, res, decision.known === false ? 'entitlement_unknown' : 'not_entitled', clock)
-  }
-
   return function requireEntitlement(options: RequireEntitlementOptions): Guard {
-    checkOptions(options)
-    const { businessUid, onDenied = replyBriefly } = options
-    const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [])
+    const { askerOf, decisionFor } = createDecisionForRequest(port, options, TASK)
+    const purchaseUrlFor = purchaseUrlOfOptions(options, port)
+    const { onDenied = replyBriefly } = options
+    if (typeof onDenied !== 'function') throw refusal('onDenied must be a function')
+
+    async function replyBriefly(req: AppRequest, res: AppResponse, _next: Next, decision: GuardDecision) {
+      if (decision.reason === 'business_missing') replyDenied(req, res, 'business_missing', { clock })
+      else if (decision.known === false) replyDenied(req, res, 'entitlement_unknown', { clock })
+      else replyDenied(req, res, 'not_entitled', { clock, purchaseUrl: await purchaseUrlFor(req) })
+    }
 
     return async function requireEntitlementMiddleware(req, res, next) {
       // Express 4 ignores the promise of a middleware, so a rejection would end the process.
       try {
-        const uid = await businessUid(req)
-        const items = await itemsFor(req)
+        const asker = await askerOf(req)
         const measured = port.measure?.()
-        const decision = await decisionFor(uid, items)
+        const decision = await decisionFor(asker)
         measured?.(outcomeOf(decision))
-        if (decision) {
+        localsOf(res).entitlement = isDecision(decision) ? decision : undefined
+        if (decision.entitled !== true) {
           reportDenial(decision)
           await onDenied(req, res, next, decision)
           return
         }
       } catch (error) {
-        callNext(req, res, next, asError(error))
+        callNext(req, res, next, asError(error, TASK))
         return
       }
       callNext(req, res, next)
@@ -124,97 +134,59 @@ export function createRequireEntitlement(port: EntitlementPort) {
       // A failing log must not decide who gets access.
     }
   }
+}
 
-  /** The decision that keeps a request out; undefined gives access. Never rejects. */
-  async function decisionFor(
-    given: unknown,
-    items: ItemOptions | undefined,
-  ): Promise<GuardDecision | undefined> {
-    const uid = identifierOf(given)
-    if (uid === null) return BUSINESS_MISSING
+const TASK = 'guard a route'
+
+function outcomeOf({ entitled, reason, known }: Decision | NoDecision) {
+  if (entitled === true) return 'allowed'
+  if (reason === 'business_missing') return 'business_missing'
+  return known === false ? 'unknown' : 'denied'
+}
+
+/** Express makes `res.locals`; other servers do not. */
+function localsOf(res: AppResponse): { entitlement?: Decision | undefined } {
+  if (typeof res.locals !== 'object' || res.locals === null) res.locals = {}
+  return res.locals
+}
+
+/** The address for the reply to a request; undefined without one. Never rejects. */
+function purchaseUrlOfOptions(
+  { purchaseUrl }: RequireEntitlementOptions,
+  { onPurchaseUrlFailed }: EntitlementPort,
+): (req: AppRequest) => Promise<string | undefined> {
+  if (typeof purchaseUrl !== 'function') {
+    if (purchaseUrl !== undefined && !isLinkable(purchaseUrl))
+      throw refusal(
+        'purchaseUrl must be an absolute http(s) address, a path that begins with one /, or a function',
+      )
+    return async () => purchaseUrl
+  }
+  return async (req) => {
     try {
-      if ((await port.isEntitled(uid, items)) === true) return undefined
-      // The answer may have become yes since the first lookup.
-      const decision = await port.explain(uid, items)
-      return decision.entitled === true ? undefined : decision
-    } catch {
-      return NOT_ANSWERED
+      const given: unknown = await purchaseUrl(req)
+      if (given === undefined || given === null) return undefined
+      if (isLinkable(given)) return given
+      onPurchaseUrlFailed?.(`returned a value of type ${typeof given} that no link may have`, typeof given)
+    } catch (error) {
+      onPurchaseUrlFailed?.(`threw ${messageOf(error)}`, classOf(error))
     }
-  }
-}
-
-const BUSINESS_MISSING: GuardDecision = Object.freeze({
-  entitled: false,
-  known: true,
-  reason: 'business_missing',
-  explanation: 'The request names no business.',
-})
-
-const NOT_ANSWERED: GuardDecision = Object.freeze({
-  entitled: false,
-  known: false,
-  reason: 'not_answered',
-  explanation: 'The lookup of the purchases of this business failed; see the log of the app.',
-})
-
-function outcomeOf(decision: GuardDecision | undefined) {
-  if (decision === undefined) return 'allowed'
-  if (decision.reason === BUSINESS_MISSING.reason) return 'business_missing'
-  return decision.known === false ? 'unknown' : 'denied'
-}
-
-/**
- * The `next` of Express does not throw. If another server's `next` throws, calls it with the error, then closes the
- * connection.
- */
-function callNext(req: AppRequest, res: AppResponse, next: Next, error?: object): void {
-  try {
-    if (error) next(error)
-    else next()
-  } catch (thrown) {
-    if (error) cutOff(res, req)
-    else callNext(req, res, next, asError(thrown))
+    return undefined
   }
 }
 
 /**
- * Express continues with the route after `next(undefined)` and `next('route')`, so a thrown value must become an error.
+ * Whether a link may have the address: an absolute one over http(s), or a path on this host. Browsers read `/\` as `//`, and
+ * ignore line breaks and tabs in an address.
  */
-function asError(thrown: unknown): object {
-  return typeof thrown === 'object' && thrown !== null
-    ? thrown
-    : new Error(`Cannot guard a route: ${messageOf(thrown)} was thrown`, { cause: thrown })
+function isLinkable(value: unknown): value is string {
+  if (typeof value !== 'string') return false
+  if (/^https?:\/\//i.test(value)) return URL.canParse(value)
+  return value.startsWith('/') && URL.canParse(value, HERE) && new URL(value, HERE).origin === HERE
 }
 
-/** The items to ask for with each request. Only a function of the app makes the middleware wait. */
-function itemsOfOptions(
-  options: RequireEntitlementOptions,
-  purchasableUids: readonly string[],
-): (req: AppRequest) => ItemOptions | undefined | Promise<ItemOptions> {
-  if (!('purchasableUid' in options)) return () => undefined
-  const { purchasableUid } = options
-  if (typeof purchasableUid === 'function')
-    return async (req) => ({ purchasableUid: await purchasableUid(req) })
-  const items = itemsOf(purchasableUid)
-  if (items.length === 0 || !items.every((item) => isOneOfTheApps(item, purchasableUids))) {
-    throw new MarketplaceError(
-      'argument_invalid',
-      'Cannot guard a route: purchasableUid must be a function, or one or several of app.purchasableUid',
-    )
-  }
-  const asked = { purchasableUid: items as string[] }
-  return () => asked
-}
+const HERE = 'http://here.invalid'
 
-function checkOptions(options: unknown): void {
-  const { businessUid, onDenied } = (options ?? {}) as Record<string, unknown>
-  if (typeof businessUid !== 'function') {
-    throw new MarketplaceError(
-      'argument_invalid',
-      'Cannot guard a route: businessUid must be a function from the request to the uid of its business',
-    )
-  }
-  if (onDenied !== undefined && typeof onDenied !== 'function') {
-    throw new MarketplaceError('argument_invalid', 'Cannot guard a route: onDenied must be a function')
-  }
+function refusal(why: string): MarketplaceError {
+  return new MarketplaceError('argument_invalid', `Cannot ${TASK}: ${why}`)
 }

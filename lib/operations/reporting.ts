@@ -162,6 +162,10 @@ export function createReporting(options: {
       telemetry.warn('otherwise_failed', messageOf(error), classOf(error))
     },
 
+    purchaseUrlFailed(failure: string, kind: string) {
+      telemetry.warn('purchase_url_failed', `purchaseUrl ${failure}`, kind)
+    },
+
     /** The explanation of a decision with a reason of the table has texts of the platform, so a log gets the meaning. */
     denied({ reason, explanation }: { reason: string; explanation: string }) {
       const meaning = Object.hasOwn(REASONS, reason) ? REASONS[reason as Reason].meaning : explanation

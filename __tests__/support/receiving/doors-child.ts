@@ -6,6 +6,7 @@ import { createDoors } from '../../../lib/express/doors.js'
 import { createRequireEntitlement } from '../../../lib/express/require-entitlement.js'
 import { RECEIVER_DEFAULTS } from '../defaults.js'
 import { CERTIFICATE, KEY } from '../processes/certificate.js'
+import { ALLOWED, UNKNOWN } from './decisions.js'
 
 /**
  * A process that serves the router at /hooks/<SECRET> and a guarded route at /guarded on every kind of server. It sends
@@ -32,8 +33,7 @@ const { router: receive } = createDoors({
   },
 })
 const guard = createRequireEntitlement({
-  isEntitled: (uid) => new Promise((resolve) => setTimeout(resolve, 20, uid === 'in')),
-  explain: async () => ({ entitled: false, known: false, reason: 'not_read_yet', explanation: '' }),
+  explain: (uid) => new Promise((resolve) => setTimeout(resolve, 20, uid === 'in' ? ALLOWED : UNKNOWN)),
 })({ businessUid: (req) => req.headers['x-business'] })
 
 /** Serves as an app without a framework does. */
