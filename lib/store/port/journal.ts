@@ -183,6 +183,7 @@ export interface JournalEntry {
   status: EntryStatus
   businessUid: string | null
   subscriptionUid: string | null
+  /** A value; its JSON text if it is nested more than 500 levels deep. */
   payload: unknown
   issues: string[] | null
   attempts: number
