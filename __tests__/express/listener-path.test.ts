@@ -99,6 +99,28 @@ describe('the path of the handler', () => {
 })
 
 describe('marketplace.handler', () => {
+  it.each([
+    ['with a length', (body: string) => body],
+    ['in chunks', (body: string) => new Blob([body]).stream()],
+  ])(
+    'reports no error that may quote the body of a request %s, but its class and its place',
+    async (_, bodyOf) => {
+      const warnings = quietWarnings()
+      const marketplace = openMarketplace(await startPlatform(), { worker: false })
+      const otherwise = async (req: AsyncIterable<Buffer>) => {
+        let text = ''
+        for await (const part of req) text += part
+        throw new RangeError(`no account for ${text}`)
+      }
+      const port = await listen(createServer(marketplace.listener({ path: PATH, otherwise })))
+      const init = { method: 'POST', body: bodyOf('buyer-canary'), duplex: 'half' } as RequestInit
+      expect((await fetch(`http://127.0.0.1:${port}/wrong`, init)).status).toBe(500)
+      const said = warnings.mock.calls.map(String).join()
+      expect(said).toMatch(/otherwise_failed|RangeError/)
+      expect(said).not.toMatch(/canary|no account/)
+    },
+  )
+
   it('receives as the router does, and reports an error of the app in a warning', async () => {
     const warnings = quietWarnings()
     const marketplace = openMarketplace(await startPlatform(), { worker: false })

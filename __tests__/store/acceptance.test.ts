@@ -1,13 +1,19 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Clock } from '../../lib/base/clock.js'
 import { createAcceptance } from '../../lib/store/acceptance.js'
-import type { Size } from '../../lib/store/allowance.js'
+import type { Allowance, Size } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
 import { sql } from '../../lib/store/sql/sql.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { gate } from '../support/until.js'
 
 const MIB = 1024 * 1024
+const SMALL_ALLOWANCE: Allowance = {
+  event: { rows: 10, bytes: MIB },
+  known: { rows: 10, bytes: MIB },
+  unrecognised: { rows: 10, bytes: MIB },
+  subscriptions: 10,
+}
 
 describe('C26 the shared commit of deliveries', () => {
   it('contains no more bytes than its bound, except for a single item that is larger', async () => {
@@ -247,6 +253,48 @@ describe('C26 the shared commit of deliveries', () => {
     ])
   })
 
+  it('C395 counts the time for which a delivery has waited before', async () => {
+    const { submit, accept, time } = committer({
+      before: () => time.sleep(800),
+      maxBatch: { rows: 1, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await time.rest()
+    const large = { events: [eventOf(1), eventOf(1)], requests: [] }
+    const late = accept(large, 2_000).catch(({ code }) => code)
+    expect([await time.until(late), time.passed()]).toEqual(['delivery_turned_away', 500])
+    await time.until(first)
+  })
+
+  it('C395 stores no large call that was turned away while it waited for room', async () => {
+    const { submit, accept, batches, time } = committer({
+      measure: () => time.sleep(1_000),
+      most: { ...SMALL_ALLOWANCE, known: { rows: 10, bytes: MIB } },
+      known: ['0'],
+    })
+    await Promise.all(Array.from({ length: 8 }, () => submit({ kib: 0 })))
+    const large = accept({ events: Array.from({ length: 5 }, () => eventOf(0)), requests: [] })
+    const small = submit({ kib: 0 })
+    const ended = Promise.allSettled([large, small].map((call) => call.catch(({ code }) => code)))
+    expect((await time.until(ended)).map((each) => 'value' in each && each.value)).toEqual([
+      'delivery_turned_away',
+      [],
+    ])
+    await time.advance(60_000)
+    expect(batches.flat()).toHaveLength(9)
+  })
+
+  it('C395 bounds what waits for the store to open', async () => {
+    const hold = gate()
+    const { submit, batches } = committer({ opening: hold.opened, maxWaiting: { rows: 3, bytes: MIB } })
+    const waiting = Array.from({ length: 6 }, () => submit({ kib: 1 }))
+    await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    hold.open()
+    await Promise.all(waiting)
+    await submit({ kib: 1 })
+    expect(batches.flat()).toHaveLength(7)
+  })
+
   it('accepts a single item that is larger than the bound of everything that waits', async () => {
     const { submit, batches } = committer({ maxWaiting: { rows: 3, bytes: 1 } })
     await submit({ kib: 2_000 })
@@ -259,9 +307,16 @@ function committer({
   isDataError = true,
   known = [],
   lookUp,
+  measure,
+  opening,
   clock = {},
   ...bounds
 }: {
+  /** Each of the queries that count what is stored. They find nothing. */
+  measure?(): Promise<void>
+  /** Resolves when the store is open. By default it is. */
+  opening?: Promise<void>
+  most?: Allowance
   clock?: Partial<Clock>
   /** The subscriptions that were read before; null: the store cannot tell. */
   known?: readonly string[] | null
@@ -275,7 +330,14 @@ function committer({
   const time = createVirtualClock()
   const { accept, turnedAway } = createAcceptance({
     engine: {
-      read: async (work) => work(undefined as never),
+      read: async (work) =>
+        work({
+          placeholder: () => '?',
+          async query() {
+            await measure?.()
+            return [{ rows: 0, unread: 0, bytes: 0, unread_bytes: 0, last: null }]
+          },
+        }),
       write: async () => {
         throw new Error('nothing makes room here')
       },
@@ -304,7 +366,7 @@ function committer({
     clock: { ...time.forProcess(), ...clock },
     health: { watch: (write) => write() },
     announce() {},
-    whileOpen: (work) => work(),
+    whileOpen: (work) => (opening === undefined ? work() : opening.then(work)),
     isClosed: () => false,
     ...bounds,
   })

@@ -27,8 +27,8 @@ export type RequestListener = (req: any, res: any) => unknown
 /** The two entrances for deliveries, middleware and a listener; see `createTakeDelivery` for their replies. */
 export function createDoors(
   options: ReceiverOptions & {
-    /** Called with the error that `otherwise` threw or rejected with. */
-    onOtherwiseError?: (error: unknown) => void
+    /** Called with the error that `otherwise` threw or rejected with. `received`: the address; undefined if there was a body. */
+    onOtherwiseError?: (error: unknown, received: string | undefined) => void
   },
 ) {
   const { clock, onOtherwiseError = () => {} } = options
@@ -36,7 +36,7 @@ export function createDoors(
 
   function callOtherwise(otherwise: RequestListener, req: IncomingMessage, res: ServerResponse): void {
     const fail = (error: unknown) => {
-      onOtherwiseError(error)
+      onOtherwiseError(error, hasBody(req) ? undefined : String(req.url))
       if (res.headersSent) cutOff(res, req)
       else reply(req, res, 500, '', {}, clock)
     }
@@ -89,6 +89,12 @@ export function createDoors(
       }
     },
   }
+}
+
+/** Whether a request has a body (RFC 9112, 6.3). Over HTTP/2 a body needs neither header. */
+function hasBody({ headers, httpVersionMajor, method }: IncomingMessage): boolean {
+  const isFramed = headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) !== 0
+  return isFramed || (httpVersionMajor > 1 && method !== 'GET' && method !== 'HEAD')
 }
 
 /** The path without its trailing slash; '' for `/`. */

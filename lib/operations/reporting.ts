@@ -158,8 +158,9 @@ export function createReporting(options: {
       telemetry.report('info', fields, 'A person did something that the journal records')
     },
 
-    otherwiseFailed(error: unknown) {
-      telemetry.warn('otherwise_failed', messageOf(error), classOf(error))
+    /** `received`: the path of the request; undefined if the error may quote its body. */
+    otherwiseFailed(error: unknown, received: string | undefined) {
+      telemetry.warn('otherwise_failed', () => telemetry.said(error, received), classOf(error))
     },
 
     purchaseUrlFailed(failure: string, kind: string) {

@@ -30,7 +30,7 @@ interface Accepted {
  * what was read before. The last ones in this order are refused when too much waits.
  *
  * A delivery that waits until its sender gives up is refused as well. A large one is then not stored, unless its batch is
- * being written; a small one always is, because it may be a first purchase that nobody sends again.
+ * being written; a small one still is if there is room for it, because it may be a first purchase that nobody sends again.
  */
 export function createAcceptance(options: {
   engine: Pick<
@@ -57,6 +57,8 @@ export function createAcceptance(options: {
   const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
   const { whileOpen, isClosed, maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
+  /** What waits for the store to open. */
+  const beforeOpening: Size = { rows: 0, bytes: 0 }
   /** What waits for room in an allowance. */
   const withoutRoom: Size = { rows: 0, bytes: 0 }
   const turnedAway = createTurnedAway(clock)
@@ -163,28 +165,49 @@ export function createAcceptance(options: {
 
   /**
    * Resolves when the call is on disk, with the ids of the unrecognised deliveries that were only counted, because the
-   * store keeps enough of them.
+   * store keeps enough of them. `waitedMs`: how long the delivery has waited before.
    */
-  function accept(given: Accepted): Promise<readonly string[]> {
+  function accept(given: Accepted, waitedMs = 0): Promise<readonly string[]> {
     const sender: Sender = { hasGivenUp: false, waitsForRoom: false }
-    const stored = whileOpen(() => store(given, sender))
+    const wanted = sizesOf(given.events)
+    const size = sizeOf(wanted)
+    const stored = storeOnceOpen(given, wanted, sender)
     // The app waits for its own requests as long as it wants.
     if (given.events.length === 0) return stored
     return new Promise((resolve, reject) => {
-      const cancel = deadlines.set(() => {
+      const giveUp = () => {
         // Unless it waits behind others, the store is to blame, and the deadline of the delivery says so.
-        const isBehind =
-          !fits(waiting, NOTHING, maxBatch) && !(isStalled() && isSmall(sizeOf(sizesOf(given.events))))
+        const isBehind = !fits(waiting, NOTHING, maxBatch) && !(isStalled() && isSmall(size))
         if (!isBehind && !sender.waitsForRoom) return
         sender.hasGivenUp = true
         reject(turnedAway.refused('it has waited too long'))
-      })
+      }
+      const cancel = waitedMs === 0 ? deadlines.set(giveUp) : callIn(MAX_WAIT_MS - waitedMs, giveUp)
       stored.then(resolve, reject).finally(cancel)
     })
   }
 
-  async function store(given: Accepted, sender: Sender): Promise<readonly string[]> {
-    const wanted = sizesOf(given.events)
+  async function storeOnceOpen(given: Accepted, wanted: Wanted, sender: Sender) {
+    const size = sizeOf(wanted)
+    requireWaitingRoom(beforeOpening, size)
+    add(beforeOpening, size)
+    let isOpening = true
+    const opened = () => {
+      if (isOpening) subtract(beforeOpening, size)
+      isOpening = false
+    }
+    return whileOpen(() => {
+      opened()
+      return store(given, wanted, sender)
+    }).finally(opened)
+  }
+
+  function callIn(ms: number, listener: () => void): () => void {
+    const timer = clock.setTimeout(listener, Math.max(0, ms))
+    return () => clock.clearTimeout(timer)
+  }
+
+  async function store(given: Accepted, wanted: Wanted, sender: Sender): Promise<readonly string[]> {
     const taken = allowance.take(wanted)
     if (!taken) return storeWithoutRoom(given, sizeOf(wanted), sender)
     await write(given, wanted, sender).finally(taken)
@@ -201,6 +224,7 @@ export function createAcceptance(options: {
     })
     const { call, unstored, written } = await room
     try {
+      if (sender.hasGivenUp && !isSmall(size)) throw tooMuch()
       const isOnlyCounted = unstored.length > 0 && call.events.length === 0
       if (!isOnlyCounted) await write(call, sizesOf(call.events), sender)
     } finally {
@@ -255,7 +279,7 @@ export function createAcceptance(options: {
         (event) => event.kind === 'event' && !isFull[read.has(event) ? 'known' : 'event'],
       )
       const part = partOf(call, events, [...events, ...read])
-      if (part.requests.length + part.events.length > 0) await store(part, sender)
+      if (part.requests.length + part.events.length > 0) await store(part, sizesOf(part.events), sender)
       throw turnedAway.refused('the store keeps as many events as it may')
     }
     const rest = { ...wanted, unrecognised: NOTHING }

@@ -116,7 +116,7 @@ export function createSqlStore(
   return {
     ...calls,
 
-    async accept(events) {
+    async accept(events, waitedMs) {
       const requests: Requested[] = []
       for (const event of events) {
         requireStorable(event)
@@ -124,7 +124,7 @@ export function createSqlStore(
         requireStorable(event.refresh)
         requests.push({ request: event.refresh, cause: 'event' })
       }
-      return acceptance.accept({ events, requests })
+      return acceptance.accept({ events, requests }, waitedMs)
     },
 
     async requestRefresh(request, cause = 'request') {

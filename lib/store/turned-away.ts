@@ -2,7 +2,7 @@ import { type Clock, HOUR, MINUTE } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import type { NewEvent, TurnedAway } from './port/store.js'
 
-/** A delivery that waits in a line is refused after this time: then its sender has half a second for the reply. */
+/** A delivery that waits in lines is refused after this time, which leaves half a second for `verifyDelivery` and the reply. */
 export const MAX_WAIT_MS = 2_500
 /** The most names of unrecognised deliveries that are counted apart. */
 const MAX_NAMES = 20

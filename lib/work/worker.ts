@@ -92,12 +92,13 @@ export function createWorker(options: {
     },
     async close(graceMs: number) {
       state = 'closed'
-      unsubscribe()
       clock.clearTimeout(sweeping)
       topics.close()
       // As long as the loops wait for their items, and then for those that they have aborted.
       const rounds = suspects.close(graceMs + Math.min(graceMs, SECOND))
       await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs), rounds])
+      // Not before: an erasure still casts doubt on the lanes that run until then.
+      unsubscribe()
     },
   }
 }

@@ -99,6 +99,27 @@ describe('a strange body', () => {
     expect(entries).toHaveLength(8)
   })
 
+  it('B9 can be listed and exported, whatever a payload is nested in', async () => {
+    const { marketplace, target } = await receiving({ bodyLimitBytes: 2 * MiB })
+    const [brackets, quoted] = ['['.repeat(499) + ']'.repeat(499), JSON.stringify('["'.repeat(2_000))]
+    for (const value of [brackets, `[${brackets}]`, '['.repeat(5_000) + ']'.repeat(5_000)])
+      await deliver(
+        target,
+        JSON.stringify(noticeOf('s1')).replace('"data":{', `"flat":${quoted},"deep":${value},"data":{`),
+      )
+    await deliver(target, `${'{"a":'.repeat(5_000)}1${'}'.repeat(5_000)}`)
+    const entries = await marketplace.journal.list()
+    expect(entries.map(({ payload }) => typeof payload)).toEqual(['string', 'string', 'string', 'object'])
+    expect(JSON.parse(entries[1]?.payload as string)).toMatchObject({ data: { subscription_uid: 's1' } })
+    expect(() => JSON.stringify(entries)).not.toThrow()
+    const pieces: string[] = []
+    for await (const piece of marketplace.businesses.exportText('b1')) pieces.push(piece)
+    const data = JSON.parse(pieces.join(''))
+    const { exportedAt: _, ...whole } = await marketplace.businesses.export('b1')
+    expect(data).toMatchObject(JSON.parse(JSON.stringify(whole)))
+    expect(data.journal).toHaveLength(3)
+  })
+
   it.each([
     '{"entity_name":"a","entity_name":"purchasable_subscription","event_type":"update","data":{},"data":1}',
     '{"entity_name":"purchasable_subscription","event_type":"update","data":{"business_id":1e400,"subscription_uid":-1e400}}',

@@ -36,7 +36,10 @@ describe.each(ENGINE_NAMES)('entries that were handed out, on %s', (engineName) 
     await dispatcher.close(0)
   })
 
-  it('H216 are not handled after an erasure of this process has deleted them', async () => {
+  it.each([
+    ['has deleted them', false],
+    ['has deleted them while the app closes', true],
+  ])('H216 are not handled after an erasure of this process %s', async (_, closes) => {
     const { store, engine: own } = await open()
     const ids = await accepted(store, 3)
     const [first, erasing, written] = [gate(), gate(), gate()]
@@ -76,9 +79,10 @@ describe.each(ENGINE_NAMES)('entries that were handed out, on %s', (engineName) 
     })
     await until('the first one is under way', () => seen.length === 1)
     const erased = marketplace.businesses.erase('b1', { actor: 'ada' })
+    const closing = closes ? marketplace.close() : undefined
     await written.opened
     erasing.open()
-    await erased
+    await Promise.allSettled([erased, closing])
     expect(seen).toEqual(ids.slice(0, 1))
   })
 

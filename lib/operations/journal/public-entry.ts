@@ -25,6 +25,7 @@ export interface JournalEntry extends Named {
   /** The registration name; '' for changes and unrecognised deliveries. */
   name: string
   status: EntryStatus
+  /** A value; its JSON text if it is nested more than 500 levels deep. */
   payload: unknown
   /** Of a change: why the subscription was read. Null for all other entries. */
   cause: Cause | null

@@ -188,6 +188,26 @@ function fits(row: Seen, { status, kind, name, businessUid, since, until }: Entr
   return (since === undefined || at >= since) && (until === undefined || at < until)
 }
 
+/** Deeper values overflow the stack of `JSON.stringify`, so an export of them would fail. */
+const MAX_LEVELS = 500
+
+/** Whether a JSON text is nested deeper than `MAX_LEVELS`. */
+function isDeep(json: string): boolean {
+  if (json.length < 2 * MAX_LEVELS) return false
+  let level = 0
+  let isText = false
+  for (let i = 0; i < json.length; i++) {
+    const character = json[i]
+    if (isText && character === '\\') i++
+    else if (character === '"') isText = !isText
+    else if (isText) continue
+    else if (character === '[' || character === '{') level++
+    else if (character === ']' || character === '}') level--
+    if (level > MAX_LEVELS) return true
+  }
+  return false
+}
+
 /** @param offset how far the caller's wall clock is ahead of the store's time */
 function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
   const iso = (time: number) => new Date(time + offset).toISOString()
@@ -198,7 +218,7 @@ function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
     status: row.status,
     businessUid: row.business_uid,
     subscriptionUid: row.subscription_uid,
-    payload: JSON.parse(row.payload),
+    payload: isDeep(row.payload) ? row.payload : JSON.parse(row.payload),
     issues: row.issues === null ? null : JSON.parse(row.issues),
     attempts: row.attempts,
     error: row.error,

@@ -116,7 +116,8 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? engine.now() : sql`null`}
       where ${engine.isOneOf('id', idsOf(false))}`.execute(trx)
     const dead = await endAsDead(trx, idsOf(true))
-    await lanes.advance(trx, [...freeKeys], 'all')
+    // A suspect lane stays suspect: its head may be the one that ended the process, and another entry was too old.
+    await lanes.advance(trx, [...freeKeys], 'free')
     return { rows: rows.length, dead }
   }
 

@@ -9,7 +9,7 @@ export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognis
  * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`:
  * its handlers returned. `dead`: its tries are used up; it began alone `MAX_LAPSES` times and never ended; its payload was not
  * known until its retention ended; or its retention ended while no process had the handler that one once had.
- * A replay makes the last three pending again. So does a process that registers the handler: of what was set aside, and of what
+ * A replay makes the last three pending again. So does a process that registers the handler, for no change: of what was set aside, and of what
  * came within `rescueMs`, or without a limit before the first process with handlers had made pending what came before it.
  */
 export type EntryStatus = 'pending' | 'unhandled' | 'done' | 'dead'
@@ -183,6 +183,7 @@ export interface JournalEntry {
   status: EntryStatus
   businessUid: string | null
   subscriptionUid: string | null
+  /** A value; its JSON text if it is nested more than 500 levels deep. */
   payload: unknown
   issues: string[] | null
   attempts: number
@@ -194,8 +195,8 @@ export interface JournalEntry {
 }
 
 /**
- * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival, or since it was last
- * replayed or tried; of a subscription, from its last request.
+ * Retention, from the time when an entry was done or dead; of one that nobody handled, from its arrival, or since it last
+ * became pending or was tried (a change: since it became unhandled); of a subscription, from its last request.
  */
 export type Retention = Record<'eventsMs' | 'changesMs' | 'actionsMs' | 'deadMs', number>
 

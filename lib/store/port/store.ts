@@ -73,8 +73,10 @@ export interface Store extends StoreObservation, SuspectCalls {
    *
    * Rejects `store_unavailable` when the events may be missing, and `argument_invalid` for a text that no database can
    * store.
+   *
+   * @param waitedMs how long the delivery has waited before, so that its sender hears in time that it was turned away
    */
-  accept(events: readonly NewEvent[]): Promise<readonly string[]>
+  accept(events: readonly NewEvent[], waitedMs?: number): Promise<readonly string[]>
   /**
    * Writes a refresh request without an event. On disk when this resolves. `cause`: `request` for `track` and `refresh`,
    * which is the default, or `import`.

@@ -39,7 +39,10 @@ export interface Subscription {
   readAt: number | null
   /** When an event, `track` or `refresh` last requested a read. */
   requestedAt: number | null
-  /** When the oldest request that the platform has not answered was made; null while none is unanswered. */
+  /**
+   * When the oldest request that the platform has not answered was made; null while none is unanswered. After a read during
+   * which another came, that of the newest.
+   */
   owedSince: number | null
   /** How many reads were requested. A read that begins later answers them all. */
   generation: number
@@ -56,7 +59,7 @@ export interface Subscription {
   failure: string | null
   /** When the next read is due; null when given up, until the next request. */
   refreshAt: number | null
-  /** Never read, and every request so far was quiet, so the first successful read writes no change. */
+  /** Never read, and only quiet imports and `refresh` requested it, so the first successful read writes no change. */
   quiet: boolean
 }
 

@@ -22,7 +22,7 @@ export interface SubscriptionsTable {
   /** The generation that the last conclusive read had seen. */
   settled_generation: number
   requested_at: number | null
-  /** The time of the oldest refresh request that the platform has not answered. */
+  /** The time of the oldest refresh request that the platform has not answered, or of the newest during the last read. */
   owed_since: number | null
   /** When the next read is due; while leased, when the lease runs out. Null: given up. */
   refresh_at: number | null
@@ -60,7 +60,7 @@ export interface SubscriptionsTable {
   update_at: number | null
   /** When the store learned of an event whose own record shows an end, since the last found record. */
   end_at: number | null
-  /** 1: never read, and every request so far was quiet. */
+  /** 1: never read, and only quiet imports and `refresh` requested it. */
   quiet_until_read: 0 | 1
   created_at: number
 }

@@ -125,7 +125,7 @@ export function candidateAfter(
   return isDenied || isOld ? { candidate: null } : {}
 }
 
-/** The finish of a read that was not made: it is due again now, behind what has been due longer, and all else stays. */
+/** The finish of a read that was not made: it is due again now, behind what has been due longer, without a lapse. */
 export function untouched({ subscription: { failure, verifying }, progress }: ReadClaim): ReadFinish {
   return { settled: false, failure, verifying, progress, nextInMs: 0, isUntried: true }
 }

@@ -10,7 +10,8 @@ export interface PurchaseChange extends StoredChange {
    * Whether the business may use the app now: computed from the store for each call of the handler, also at a retry, a
    * replay, and for a handler that was registered later. So it may differ from `to`, which a later change may have
    * replaced. It is the answer of `isEntitled(businessUid)`: one subscription of any item of the app is enough. While the
-   * answer is not known, no handler is called. For one item of several, call `isEntitled` with `purchasableUid`.
+   * answer may become yes without a further change, no handler is called. For one item of several, call `isEntitled` with
+   * `purchasableUid`.
    */
   entitled: boolean
 }

@@ -55,7 +55,10 @@ export function createIntake(options: {
   /** `secretIndex`: the place of the delivery secret in the list. */
   function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
-    if (envelopes.length > AT_ONCE) return inTurns(envelopes, secret).then(write)
+    if (envelopes.length > AT_ONCE) {
+      const beganAt = clock.monotonic()
+      return inTurns(envelopes, secret).then((entries) => write(entries, clock.monotonic() - beganAt))
+    }
     return write(envelopes.map((envelope) => asEntry(envelope, secret)))
   }
 
@@ -110,9 +113,10 @@ export function createIntake(options: {
     isRunning = false
   }
 
-  function write(all: Entry[]): Promise<Receipt[]> {
+  /** `waitedMs`: how long a long array has waited for its turns. */
+  function write(all: Entry[], waitedMs = 0): Promise<Receipt[]> {
     const entries = sharingOne(all)
-    return store.accept([...new Set(entries.map(({ event }) => event))]).then((unstored) => {
+    return store.accept([...new Set(entries.map(({ event }) => event))], waitedMs).then((unstored) => {
       for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
         refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')

@@ -18,6 +18,7 @@ import {
   retry,
   SHORT,
   same,
+  UPDATE,
 } from '../lab.js'
 import { inLine } from './handing-over.js'
 
@@ -129,6 +130,24 @@ export const SUSPECTS: Checks = {
       ])
       for (let left = 1; left > 0; ) left = (await lab.end(await lab.lease(), DONE)).length
     }
+  },
+
+  async 'claimSuspectLane: a lane stays suspect when an entry behind its head is pruned'(first) {
+    const lab = await first.withoutHandlers()
+    await lab.handle([UPDATE])
+    await lab.accept([
+      eventOf('s1', { id: 'a1', key: 'a' }),
+      eventOf('s1', { id: 'behind', key: 'a', name: 'application/installed' }),
+    ])
+    // No process handles it, and a replay makes it wait behind the other.
+    await lab.replayEntry('behind')
+    await lab.leaseOne({ topics: [UPDATE], leaseMs: SHORT })
+    await suspectDue(lab, 'lane')
+    await lab.pass(5)
+    same(await lab.prune({ eventsMs: 0, changesMs: 0, actionsMs: 0, deadMs: 0 }), { rows: 1, dead: [] })
+    same(await lab.ids({ status: 'unhandled' }), ['behind'])
+    same(await lab.claimLanes({ ...ANY_LANE, topics: [UPDATE], limit: 9, entryLimit: 9 }), [])
+    has(await lab.claimSuspectLane({ ...ANY_LANE, topics: [UPDATE] }), { id: 'a', lapses: 0 })
   },
 
   async 'claimSuspectLane: the lapses of a head that waits to begin alone end with its replay'(lab) {
