@@ -14,6 +14,12 @@ it('J21 a number is accepted as its text wherever an identifier is expected', as
   for (const odd of [72.5, Number.NaN, 2 ** 60]) expect(await marketplace.isEntitled(odd)).toBe(false)
 })
 
+it('J8 the name of a wrong argument stands in its error', async () => {
+  const { marketplace } = await createScene()
+  const refused = { code: 'argument_invalid', message: expect.stringContaining('subscription_uid') }
+  await expect(marketplace.subscriptions.get('')).rejects.toMatchObject(refused)
+})
+
 describe('J8 any argument', () => {
   const hostile = {
     toString: explode,

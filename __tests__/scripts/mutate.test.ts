@@ -52,12 +52,16 @@ describe('the mutants of SQL', () => {
 describe('the tests of a module', () => {
   const { of: testsOf } = createTests(ROOT)
 
-  it('are those of its folder that reach it, the nearest first, and those of others that import it', () => {
+  it('are those of its folder and the folders above that reach it, the nearest first, and those of others that import it', () => {
     expect(testsOf('lib/base/deadlines.ts')[0]).toBe('__tests__/base/deadlines.test.ts')
     expect(testsOf('lib/entitlement/purchase-state.ts')).toContain('__tests__/events/contract.test.ts')
     expect(testsOf('lib/options.ts')[0]).toBe('__tests__/marketplace/options.test.ts')
     expect(testsOf('lib/testing/transitions.ts')[0]).toBe('__tests__/testing/simulator.test.ts')
     expect(testsOf('lib/sqlite/engine.ts')).toContain('__tests__/store/store-conformance.test.ts')
+    const ofFinishes = testsOf('lib/store/subscriptions/finishes.ts')
+    expect(ofFinishes[0]).toBe('__tests__/store/subscriptions/finishes.test.ts')
+    expect(ofFinishes).toContain('__tests__/store/store-conformance.test.ts')
+    expect(testsOf('lib/sqlite/backup/restore.ts')).toContain('__tests__/faults/storage/restored.test.ts')
   })
 })
 

@@ -22,8 +22,8 @@ const HELP = `Changes the code in small ways, one at a time, and lists the chang
   --list                 Prints the mutants and runs no test.
   --help                 Prints this.
 
-A mutant runs against the tests of its module: in the folder of __tests__ that mirrors its own, the files that reach it
-by imports; in the other folders, those that import it themselves. They run one after the other until one fails, or has
+A mutant runs against the tests of its module: in the folders of __tests__ that mirror its own and those above it, the
+files that reach it by imports; in the other folders, those that import it themselves. They run one after the other until one fails, or has
 not ended after ten seconds and three times its usual time; the one that noticed the last mutant runs first. Code is
 changed as Stryker does it, SQL in sql\`…\` by the rules of scripts/mutate/sql-mutants.ts. It ends with 1 if too few
 are noticed, and with 2 if an argument is wrong.

@@ -2,8 +2,9 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 
 /**
- * Returns the tests of a module: in the folder of `__tests__` that mirrors its own, the files that reach it by imports;
- * in the other folders, those that import it themselves. The mirror comes first, in it what has the fewest steps to it.
+ * Returns the tests of a module: in the folders of `__tests__` that mirror its own and those above it, the files that reach
+ * it by imports; in the other folders, those that import it themselves. The nearest mirror comes first, in it what has the
+ * fewest steps to the module.
  */
 export function createTests(root: string) {
   const importsOf = readImports(root)
@@ -22,11 +23,15 @@ export function createTests(root: string) {
   return {
     of(module: string): string[] {
       const mirrors = mirrorsOf(root, module)
-      const isInMirror = (test: string) => mirrors.some((mirror) => test.startsWith(`${mirror}/`))
+      /** The place of the mirror that has the test; the number of mirrors if none has it. */
+      const placeOf = (test: string) => {
+        const place = mirrors.findIndex((mirror) => test.startsWith(`${mirror}/`))
+        return place === -1 ? mirrors.length : place
+      }
       return tests
-        .map((test) => ({ test, steps: stepsTo(module, test), elsewhere: !isInMirror(test) }))
-        .filter(({ steps, elsewhere }) => steps === 1 || (!elsewhere && steps < Number.POSITIVE_INFINITY))
-        .sort((a, b) => Number(a.elsewhere) - Number(b.elsewhere) || a.steps - b.steps)
+        .map((test) => ({ test, steps: stepsTo(module, test), place: placeOf(test) }))
+        .filter(({ steps, place }) => steps < (place < mirrors.length ? Number.POSITIVE_INFINITY : 2))
+        .sort((a, b) => a.place - b.place || a.steps - b.steps)
         .map(({ test }) => test)
     },
 
@@ -38,23 +43,27 @@ export function createTests(root: string) {
 /** These test the pages and the package. */
 const isOfPages = (test: string) => /^__tests__\/(?:docs|package|types|example-app|scripts)\//.test(test)
 
-/** An engine is a part of the store too, which the tests of the store run on both. */
+/**
+ * Folders with other tests too: an engine is a part of the store, whose tests run on both, and what an app sees of the
+ * operations is tested where the app is.
+ */
 const MIRRORS: Record<string, string[]> = {
   'lib/postgres': ['__tests__/postgres', '__tests__/store'],
-  'lib/sqlite': ['__tests__/sqlite', '__tests__/store'],
+  'lib/sqlite': ['__tests__/sqlite', '__tests__/store', '__tests__/faults/storage'],
+  'lib/operations': ['__tests__/operations', '__tests__/marketplace', '__tests__/faults/life'],
   // The files at the top.
   lib: ['__tests__/marketplace'],
 }
 
-/** The folder with the same path, or the nearest one above it that there is. */
+/** The folders with the same path and with those above it, the nearest first. */
 function mirrorsOf(root: string, module: string): string[] {
-  let folder = dirname(module)
-  for (; folder !== 'lib'; folder = dirname(folder)) {
+  const mirrors: string[] = []
+  for (let folder = dirname(module); folder !== 'lib'; folder = dirname(folder)) {
     const mirror = folder.replace('lib', '__tests__')
-    if (folder in MIRRORS) break
-    if (existsSync(join(root, mirror))) return [mirror]
+    if (folder in MIRRORS) return [...mirrors, ...(MIRRORS[folder] as string[])]
+    if (existsSync(join(root, mirror))) mirrors.push(mirror)
   }
-  return MIRRORS[folder] as string[]
+  return mirrors.length > 0 ? mirrors : (MIRRORS.lib as string[])
 }
 
 /** The modules that each file imports for more than their types. */

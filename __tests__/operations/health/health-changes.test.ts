@@ -39,6 +39,20 @@ describe('onHealthChange', () => {
     }
   })
 
+  it('K60 gets no end of the marketplace: who closes it knows', async () => {
+    const calls: unknown[] = []
+    const closed: Health = { status: 'failing', problems: [problemOf('closed', 'closed')], counts: null }
+    const changes = createHealthChanges({
+      check: async () => closed,
+      telemetry: { hasLogger: true, report: (...said) => calls.push(said), failure: () => {} },
+      clock: systemClock,
+    })
+    changes.onHealthChange(() => calls.push('called'))
+    expect(await changes.health()).toBe(closed)
+    changes.close()
+    expect(calls).toEqual([])
+  })
+
   it('K60 is called without a call of health(), until it is removed or the marketplace is closed', async () => {
     const { marketplace, counted, edges, checks, unsubscribe } = await watched()
     counted({ dead: 1 })

@@ -72,6 +72,7 @@ describe.each(ENGINE_NAMES)('webhooks.check() on %s', (name) => {
     await next.deliver(sampleDelivery('application/installed'))
     const { events, secrets } = await next.marketplace.webhooks.check()
     const installed = events.find(({ event }) => event === 'application/installed')
+    expect(Date.parse(String(installed?.lastAt))).toBeGreaterThan(Date.parse(String(installed?.firstAt)))
     expect(installed).toMatchObject({
       count: 2,
       secrets: [

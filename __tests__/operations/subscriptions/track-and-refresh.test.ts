@@ -44,6 +44,37 @@ describe('track and refresh', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
   })
 
+  it('wait for all subscriptions of the business, not only for the first that was read', async () => {
+    const second = gate()
+    const uids: string[] = []
+    let reads = 0
+    const { platform, marketplace } = await createScene({
+      freshness: { waitMs: 0 },
+      platform: {
+        async fetch(input, init) {
+          const isRead = uids.some((uid) => String(input).includes(uid))
+          if (isRead && ++reads === 2) await second.opened
+          return fetch(input, init)
+        },
+      },
+    })
+    const bought = [await buy(platform, marketplace), await buy(platform, marketplace)]
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    for (const { uid } of bought) platform.cancel(uid)
+    uids.push(...bought.map(({ uid }) => uid))
+    let states: (string | null)[] | undefined
+    const refreshed = marketplace.businesses.refresh(B1).then(({ subscriptions }) => {
+      states = subscriptions.map(({ purchase_state }) => purchase_state)
+    })
+    await until('the first read has ended', () => reads === 2)
+    // That end wakes the refresh before these calls are made.
+    for (let i = 0; i < 3; i++) await marketplace.health()
+    expect(states).toBeUndefined()
+    second.open()
+    await refreshed
+    expect(states).toEqual(['canceled', 'canceled'])
+  })
+
   it('ignore the failure of a read that began before the refresh', async () => {
     const failing = gate<never>()
     let isFailing = false

@@ -22,7 +22,8 @@ export function createGauges(options: {
   let readAt = Number.NEGATIVE_INFINITY
 
   async function read(): Promise<GaugeValues> {
-    const inTime = <T>(asked: Promise<T>) => withDeadline(asked, FRESH_MS, clock, late).catch(() => undefined)
+    const inTime = <T>(asked: Promise<T>) =>
+      withDeadline(asked, FRESH_MS, clock, () => undefined).catch(() => undefined)
     const [version, cleanUp, { counts, problems }] = await Promise.all([
       inTime(store.schemaVersion()),
       inTime(store.cleanUp()),
@@ -56,8 +57,6 @@ function problemGauge(problems: Health['problems']): Record<string, number> {
   const present = new Set<string>(problems.map(({ code }) => code))
   return Object.fromEntries(Object.keys(PROBLEMS).map((code) => [code, present.has(code) ? 1 : 0]))
 }
-
-const late = () => new Error('the store did not answer in time')
 
 function gaugesOf(counts: StoreCounts): GaugeValues {
   return {
