@@ -9,6 +9,7 @@ export type { EntitledWhen } from './entitlement/own-rule.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { type NextStep, nextStepOf, REASONS, type Reason } from './entitlement/reasons.js'
 export { gracePeriod, paidThrough } from './entitlement/rules.js'
+export type { WaitOptions } from './entitlement/wait-for-entitlement.js'
 export { defineEvent, type EventDefinitions } from './events/define-event.js'
 export {
   type AnyEvent,
