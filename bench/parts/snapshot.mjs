@@ -1,5 +1,6 @@
 import pg from 'pg'
 import { until } from '../harness/databases.mjs'
+import { fillStore } from '../harness/fill-store.mjs'
 import { received } from '../harness/receive.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
@@ -16,16 +17,15 @@ export async function snapshot(bench) {
   const count = quick ? 10_000 : 900_000
   const spread = quick ? 2_000 : 100_000
   const rounds = quick ? 1 : 5
-  const quiet = await startServer(bench, 'snapshot_quiet')
-  const open = await startServer(bench, 'snapshot_open')
+  const quiet = await startServer(bench, 'snapshot_quiet', spread)
+  const open = await startServer(bench, 'snapshot_open', spread)
   let reader
   try {
-    // Both are filled in turns, so that the rest of the machine affects both.
-    for (const server of [quiet, open]) await fill(bench, server, spread, spread)
     reader = new pg.Client({ connectionString: open.store, application_name: 'report' })
     await reader.connect()
     await reader.query('begin isolation level repeatable read')
     await reader.query('select count(*) from marketplace_webhooks.subscriptions')
+    // Both get theirs in turns, so that the rest of the machine affects both.
     for (let done = 0; done < count; done += AT_ONCE) {
       note(`${(done + AT_ONCE).toLocaleString('en')} of ${count.toLocaleString('en')} deliveries`)
       for (const server of [quiet, open]) await fill(bench, server, AT_ONCE, spread)
@@ -55,8 +55,14 @@ export async function snapshot(bench) {
   }
 }
 
-async function startServer({ platformUrl, start, newStore }, name) {
+async function startServer(bench, name, subscriptions) {
+  const { platformUrl, start, newStore } = bench
   const store = await newStore('postgres', name)
+  await fillStore(bench, {
+    store,
+    count: subscriptions,
+    app: ['marketplace', { store, platformUrl, front: 'plain' }],
+  })
   const settings = { store, platformUrl, front: 'plain', handlers: 'at-once', timesClaims: true }
   return { store, ...(await start('marketplace', settings)) }
 }
