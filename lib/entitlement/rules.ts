@@ -1,4 +1,5 @@
 import { DAY } from '../base/clock.js'
+import { MarketplaceError } from '../base/errors.js'
 import type { SubscriptionRecord } from '../base/record.js'
 import type { EntitledWhen } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
@@ -19,7 +20,7 @@ export function paidThrough(): EntitledWhen {
 
 /**
  * A rule for `entitledWhen`: `purchased`, or suspended for less than `ms`, counted from `updated_at`. So the period begins
- * again if the platform updates the suspended subscription. Throws a `RangeError` if `ms` is not a positive number.
+ * again if the platform updates the suspended subscription. Throws `argument_invalid` if `ms` is not a positive number.
  *
  * @example
  * const [isPaid, isInGrace] = [paidThrough(), gracePeriod(3 * 86_400_000)]
@@ -27,7 +28,10 @@ export function paidThrough(): EntitledWhen {
  */
 export function gracePeriod(ms: number): EntitledWhen {
   if (!(ms > 0 && Number.isFinite(ms)))
-    throw new RangeError('gracePeriod: expected a positive number of milliseconds')
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot make a grace period: expected a positive number of milliseconds',
+    )
   return ({ purchase_state, updated_at }, { now }) => {
     if (grants(purchase_state)) return true
     if (purchase_state !== 'suspended') return false

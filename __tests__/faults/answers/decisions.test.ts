@@ -157,7 +157,7 @@ function askAMillion(path: string) {
       subscriptionsOf: (business: string) => (++loads && business.startsWith('known-') ? bought : nothing),
       subscribe: () => () => {},
     },
-    rules: { purchasableUids: [], entitledWhen: () => true, maxStaleMs: 1_000 },
+    rules: { purchasableUids: [], entitledWhen: () => ({ entitled: true, until: null }), maxStaleMs: 1_000 },
     waitMs: 0,
     // The clock stands still, so no answer expires.
     clock: { now: () => 1, monotonic: () => 1, setTimeout: () => 0, clearTimeout() {} },

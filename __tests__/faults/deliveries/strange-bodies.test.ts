@@ -113,10 +113,11 @@ describe('a strange body', () => {
     expect(JSON.parse(entries[1]?.payload as string)).toMatchObject({ data: { subscription_uid: 's1' } })
     expect(() => JSON.stringify(entries)).not.toThrow()
     const pieces: string[] = []
-    for await (const piece of marketplace.businesses.exportText('b1')) pieces.push(piece)
+    for await (const piece of marketplace.businesses.exportText('business-one')) pieces.push(piece)
     const data = JSON.parse(pieces.join(''))
-    const { exportedAt: _, ...whole } = await marketplace.businesses.export('b1')
-    expect(data).toMatchObject(JSON.parse(JSON.stringify(whole)))
+    const { journal } = JSON.parse(JSON.stringify(await marketplace.businesses.export('business-one')))
+    const byId = (a: { id: string }, b: { id: string }) => a.id.localeCompare(b.id)
+    expect(data.journal.sort(byId)).toEqual(journal.sort(byId))
     expect(data.journal).toHaveLength(3)
   })
 
