@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import type { Leased } from '../../lib/store/port/store.js'
 import type { Query } from '../../lib/store/sql/sql.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { EVERY_TOPIC, handling } from '../support/conformance/lab.js'
@@ -35,6 +36,36 @@ describe('G381 while a transaction stays open', () => {
 
       await makeDue(db, 1)
       await until('it is found', async () => (await claim(db)).length === 1)
+    },
+    60_000,
+  )
+
+  it.each([
+    ['lane', 'lanes', 'key', (db: StoreWithSql, lease: Leased) => db.store.renewLane(lease, 60_000)],
+    [
+      'read',
+      'subscriptions',
+      'subscription_uid',
+      (db: StoreWithSql, lease: Leased) => db.store.renewRead(lease, 60_000),
+    ],
+  ] as const)(
+    'a renewal of a %s finds its row by its name',
+    async (_, table, name, renew) => {
+      const address = await engine.freshAddress()
+      const db = await openStoreWithSql(address)
+      await KINDS[table === 'lanes' ? 'lanes' : 'reads'].makeDue(db, DEAD)
+      // The statistics say that hardly any lease is held.
+      await db.sql(`analyze ${table}`)
+      await transactionOf(address)
+      await db.sql(`update ${table} set lease_token = 'held'`)
+      await db.sql(`update ${table} set lease_token = null where ${name} not like '%7'`)
+      const [row] = await db.sql<{ id: string }>(
+        `select min(${name}) as id from ${table} where lease_token is not null`,
+      )
+      const lease = { id: String(row?.id), leaseToken: 'held' }
+      const asked = await db.queriesOf(() => renew(db, lease))
+      expect(await renew(db, lease)).toBe(true)
+      expect(await pagesOf(db, asked)).toBeLessThan(50)
     },
     60_000,
   )

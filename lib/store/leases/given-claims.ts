@@ -30,7 +30,7 @@ export function createGivenClaims(engine: Pick<Engine, 'isOneOf' | 'forUpdate' |
     const tokens = sql.join(leases.map(({ leaseToken }) => leaseToken))
     await sql`
       update ${table} set lease_token = null, lapses = lapses - suspect, ${dueAt} = ${engine.now()}
-      where ${among} and lease_token in (${tokens})`.execute(trx)
+      where ${among} and ${sql.still(sql`lease_token in (${tokens})`)}`.execute(trx)
   }
 
   /** Runs the transaction of a claim, which may run several times. `leasesOf` its result are those that its caller gets. */

@@ -70,7 +70,9 @@ export async function renewLease(
   const { table, id, dueAt } = LEASED[kind]
   const rows = await sql`
     update ${table} set ${dueAt} = ${leaseNow()} + ${leaseMs}
-    where ${id} = ${lease.id} and lease_token = ${lease.leaseToken} returning ${id}`.execute(trx)
+    where ${id} = ${lease.id} and ${sql.still(sql`lease_token = ${lease.leaseToken}`)} returning ${id}`.execute(
+    trx,
+  )
   return rows.length > 0
 }
 
