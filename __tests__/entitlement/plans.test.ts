@@ -87,6 +87,26 @@ describe('a requested item', () => {
     })
   })
 
+  it('is frozen with all that it consists of, because others get the same one from memory', async () => {
+    const { explain, fail, clock, have } = createAnswers({ rules: RULES })
+    have([subscription('pro', clock.now())])
+    const ofOtherApp = decide('b', [subscription('none of these', 0)], RULES, 0)
+    expect(ofOtherApp.reason).toBe('other_app')
+    const decisions = [ofOtherApp, await explain('b'), await explain('b', { purchasableUid: 'pro' })]
+    fail()
+    await clock.advance(10_000)
+    decisions.push(await explain('b'), await explain('b', { purchasableUid: 'pro' }))
+    expect(decisions.map(({ stale }) => stale)).toEqual([false, false, false, true, true])
+    for (const decision of decisions)
+      for (const part of [
+        decision,
+        decision.entitledItems,
+        decision.subscriptions,
+        ...decision.subscriptions,
+      ])
+        expect(Object.isFrozen(part)).toBe(true)
+  })
+
   it('ends at its own age, however fresh another item is', async () => {
     const { isEntitled, clock, have } = createAnswers({ rules: { ...RULES, maxStaleMs: 10_000 } })
     have([subscription('basic', clock.now()), subscription('pro', clock.now() - 9_000)])

@@ -1,5 +1,6 @@
 import { HOUR } from '../base/clock.js'
 import { REFUSALS } from '../base/errors.js'
+import { deepFreeze } from '../base/freeze.js'
 import { type SubscriptionRecord, storable } from '../base/record.js'
 import type { Subscription } from '../store/port/store.js'
 import type { RuleAnswer } from './own-rule.js'
@@ -77,7 +78,7 @@ export function decide(
   if (best?.reason !== 'other_app') return decision
   const itsOwn = rules.purchasableUids.join(', ')
   const mismatch = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`
-  return { ...decision, explanation: `${decision.explanation} ${mismatch}` }
+  return deepFreeze({ ...decision, explanation: `${decision.explanation} ${mismatch}` })
 }
 
 /**
@@ -202,8 +203,7 @@ export function decisionOf(
   const accessUntil = endOf(entitling)
   const evident = { entitledItems, accessUntil, reason, explanation, asOf, stale, subscriptions }
   // One from memory is shared by all who ask.
-  for (const shared of [entitledItems, subscriptions, ...subscriptions]) Object.freeze(shared)
-  return Object.freeze({ business_uid, entitled, known, ...evident })
+  return deepFreeze({ business_uid, entitled, known, ...evident })
 }
 
 /** When the last of these ends; null if one has no end. */

@@ -1,5 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, SECOND } from '../base/clock.js'
+import { deepFreeze } from '../base/freeze.js'
 import { type Decision, decisionWithout } from './decide.js'
 import { firstEndInMs } from './items.js'
 
@@ -64,7 +65,7 @@ export function createDecisionCache(options: {
     /** The answer while the store is down: the last decision until it is too old, then no. */
     lastKnown(businessUid: string): Decision {
       const last = known.peek(businessUid)
-      if (last?.decision.asOf && age() <= last.staleAt) return { ...last.decision, stale: true }
+      if (last?.decision.asOf && age() <= last.staleAt) return deepFreeze({ ...last.decision, stale: true })
       return decisionWithout(businessUid, 'store_unavailable', clock.now())
     },
 

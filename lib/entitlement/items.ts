@@ -1,3 +1,4 @@
+import { deepFreeze } from '../base/freeze.js'
 import { identifierOf } from '../base/record.js'
 import {
   byWeight,
@@ -52,7 +53,7 @@ export function decisionAbout(
   const withoutOne = subscriptions.length > 0 ? 'other_item' : 'unknown_business'
   const about = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
   // An answer from memory while the database is down stays marked as stale.
-  return decision.stale && reason !== 'stale' ? { ...about, stale: true } : about
+  return decision.stale && reason !== 'stale' ? deepFreeze({ ...about, stale: true }) : about
 }
 
 /** The identifiers in `value`, as texts; null for a value that is not an identifier. */

@@ -19,16 +19,16 @@ export type EntitledWhen = (
 ) => boolean | { entitled: boolean; until?: Date | string | number | null | undefined }
 
 /** The answer of `entitledWhen` about a record, or why it gave none. */
-export type RuleAnswer = Judgement | { failure: string }
+export type RuleAnswer = Answer | { failure: string }
 
 /** `until`: when the answer ends, in milliseconds; null while only a change of the record ends it. */
-interface Judgement {
+interface Answer {
   entitled: boolean
   until: number | null
 }
 
-const OPEN: Judgement = { entitled: true, until: null }
-const CLOSED: Judgement = { entitled: false, until: null }
+const OPEN: Answer = { entitled: true, until: null }
+const CLOSED: Answer = { entitled: false, until: null }
 
 /** A call of `entitledWhen` that gave no answer. */
 export interface RuleFailure {
@@ -75,10 +75,10 @@ export function createOwnRule(options: {
         const failure = `threw ${thrownText(error, MAX_TEXT)}`
         return failed({ kind: 'threw', failure, thrown: error, record })
       }
-      const judgement = typeof answer === 'boolean' ? (answer ? OPEN : CLOSED) : judgementOf(answer, now)
-      if (judgement !== undefined) {
+      const read = typeof answer === 'boolean' ? (answer ? OPEN : CLOSED) : answerIn(answer, now)
+      if (read !== undefined) {
         if (failures.size > 0) failures.delete(record.uid)
-        return judgement
+        return read
       }
       if (types.isPromise(answer)) {
         // A promise that the rule returns may reject, which must not end the process.
@@ -113,7 +113,7 @@ export function createOwnRule(options: {
 }
 
 /** The answer with an end; undefined for any other value. Access whose end has passed is none. */
-function judgementOf(answer: unknown, now: number): Judgement | undefined {
+function answerIn(answer: unknown, now: number): Answer | undefined {
   if (typeof answer !== 'object' || answer === null || !('entitled' in answer)) return undefined
   const { entitled, until: given = null } = answer as {
     entitled: unknown

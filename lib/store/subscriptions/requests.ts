@@ -132,7 +132,8 @@ function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
       failure = null,
       update_at = case when excluded.business_uid = subscriptions.business_uid
         then coalesce(subscriptions.update_at, excluded.update_at) else subscriptions.update_at end,
-      -- Quiet only while every request of this kind was: an earlier one may want the change, and a subscription read before has one.
+      -- Quiet only while every request of this kind was: an earlier one may want the change, and a subscription read before
+      -- has one.
       quiet_until_read = case when excluded.quiet_until_read = 1 and
         subscriptions.unread = 1 and subscriptions.quiet_until_read = 1 then 1 else 0 end,
       urgency = ${urgencyAfterRequest(sql`case

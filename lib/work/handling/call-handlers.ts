@@ -1,6 +1,7 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
 import { classOf, stackOf, thrownText } from '../../base/errors.js'
+import { deepFreeze } from '../../base/freeze.js'
 import { orAborted } from '../../base/waiting.js'
 import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
@@ -163,18 +164,6 @@ export function createHandlerCalls(options: {
 }
 
 const MAX_ERROR_LENGTH = 500
-
-/** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
-function deepFreeze<T>(value: T): T {
-  const rest: unknown[] = [value]
-  while (rest.length > 0) {
-    const next = rest.pop()
-    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue
-    Object.freeze(next)
-    rest.push(...Object.values(next))
-  }
-  return value
-}
 
 /**
  * The shortest pause of an entry that is put off: most answers are known by then, and `settled()` waits for what is due

@@ -57,13 +57,13 @@ export function createSlots<Item>(options: SlotsOptions<Item>) {
     return items.filter((item) => !(isWaiting(item) && left-- > 0))
   }
 
+  const areAllUsed = () => isWaiting === undefined && running.size >= concurrency
+
   function isFree(item: Item): boolean {
     if (areAllUsed()) return false
     const others = busy()
     return others.length < concurrency && hasSeat(item, others, concurrency)
   }
-
-  const areAllUsed = () => isWaiting === undefined && running.size >= concurrency
 
   /** Gives free slots to those that have waited longest. */
   function admit() {

@@ -1,0 +1,11 @@
+/** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
+export function deepFreeze<T>(value: T): T {
+  const rest: unknown[] = [value]
+  while (rest.length > 0) {
+    const next = rest.pop()
+    if (typeof next !== 'object' || next === null || Object.isFrozen(next)) continue
+    Object.freeze(next)
+    rest.push(...Object.values(next))
+  }
+  return value
+}
