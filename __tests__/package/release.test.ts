@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { VERSION } from '../../lib/base/version.js'
+import { VERSION } from '../../lib/telemetry/version.js'
 import { packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')

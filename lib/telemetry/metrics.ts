@@ -7,7 +7,6 @@ import {
   metrics,
   type ObservableGauge,
 } from '@opentelemetry/api'
-import { VERSION } from '../base/version.js'
 import {
   type CounterName,
   DURATION_BUCKETS,
@@ -15,6 +14,7 @@ import {
   type HistogramName,
   INSTRUMENTS,
 } from './instruments.js'
+import { VERSION } from './version.js'
 
 /** A record has a value for each value of the attribute `code`. */
 export type GaugeValues = Partial<Record<GaugeName, number | Readonly<Record<string, number>>>>
