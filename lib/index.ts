@@ -5,6 +5,7 @@ export { type HealthProblem, PROBLEMS, type ProblemCode } from './base/health.js
 export type { SubscriptionRecord } from './base/record.js'
 export { type CopyOptions, type CopySummary, copyStore } from './copy.js'
 export type { Decision } from './entitlement/decide.js'
+export type { EntitlementChange } from './entitlement/entitlement-change.js'
 export type { EntitledWhen } from './entitlement/own-rule.js'
 export { PURCHASE_STATES, type PurchaseState } from './entitlement/purchase-state.js'
 export { type NextStep, nextStepOf, REASONS, type Reason } from './entitlement/reasons.js'

@@ -60,6 +60,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     },
     onAny: (handler) => handlers.onAny(handler as AnyHandler),
     onUnrecognised: handlers.onUnrecognised,
+    onEntitlementChange: handlers.onEntitlement,
     onPurchaseChange: handlers.onChange,
     onHandlerError: reporting.onHandlerError,
 

@@ -1,6 +1,7 @@
 import { guardedClock } from './base/clock.js'
 import { type SubscriptionRecord, storable } from './base/record.js'
-import { answerOf, isOfOtherApp } from './entitlement/decide.js'
+import { accessOf, answerOf, isOfOtherApp } from './entitlement/decide.js'
+import { createTellings } from './entitlement/entitlement-change.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
@@ -125,6 +126,7 @@ export function createParts<Custom extends EventDefinitions>(
             isOfOtherApp(record.purchasable_uid, rules)
               ? null
               : canonicalState(storable(record.purchase_state)),
+          accessOf: (record, now) => accessOf(record, rules, now),
           concurrency: options.reads.concurrency,
           // A failed reconcile has the other half of the time for its retries, before the answer becomes stale.
           reconcileEveryMs: Math.min(freshness.reconcileEveryMs, freshness.maxStaleMs / 2),
@@ -141,6 +143,7 @@ export function createParts<Custom extends EventDefinitions>(
             classify,
             store,
             answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
+            tellingOf: createTellings({ store, rules, now: clock.now }),
           }),
           marketplace,
           ...options.handlers,

@@ -1,4 +1,5 @@
 import type { Decision } from '../entitlement/decide.js'
+import type { EntitlementChange } from '../entitlement/entitlement-change.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { WaitOptions } from '../entitlement/wait-for-entitlement.js'
 import type { EventDefinitions } from '../events/define-event.js'
@@ -124,6 +125,13 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /**
+   * Calls `handler` when the items that entitle a business are others than at the last call: after an event, or when an answer
+   * of `entitledWhen` ends. At least once, one call after the other for a business, with what is true then.
+   *
+   * @example marketplace.onEntitlementChange(({ business_uid, entitledItems }) => setPlans(business_uid, entitledItems))
+   */
+  onEntitlementChange(handler: Handler<EntitlementChange>): Unsubscribe
+  /**
    * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. `entitled` is
    * the answer at the time of each call, not of the change.
    *
@@ -149,15 +157,13 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * Never use it without `await`: the promise itself is always true, so everybody would get in. The lint rule
    * `@typescript-eslint/no-misused-promises` reports it.
    *
-   * @example
-   * if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
+   * @example if (await marketplace.isEntitled(business_uid, { purchasableUid: ['pro', 'team'] })) showReports()
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
    * The same answer with its reason, evidence and age. Never rejects.
    *
-   * @example
-   * const { entitled, reason, explanation } = await marketplace.explain('business-1')
+   * @example const { entitled, reason, explanation } = await marketplace.explain('business-1')
    */
   explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
   /**
@@ -165,8 +171,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * soon as it is known, otherwise the last one after `timeoutMs` (default 30 s), or when the marketplace closes. A change
    * wakes it, so thousands may wait. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
    *
-   * @example
-   * const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
+   * @example const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
    */
   waitForEntitlement(businessUid: string | number, options?: WaitOptions): Promise<Decision>
   /**
@@ -185,8 +190,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * is false, `Retry-After` says when to ask again. Without a business 401. Throws `argument_invalid` when an option is
    * wrong.
    *
-   * @example
-   * app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
+   * @example app.get('/api/entitlement', marketplace.entitlementRoute({ businessUid: (req) => req.user?.business_uid }))
    */
   entitlementRoute(options: EntitlementRouteOptions): EntitlementRoute
 
@@ -203,17 +207,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     /**
      * One stored subscription, or undefined.
      *
-     * @example
-     * const subscription = await marketplace.subscriptions.get('subscription-1')
+     * @example const subscription = await marketplace.subscriptions.get('subscription-1')
      */
     get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined>
     /**
      * Adds a subscription without an event, for a lost `create`. Resolves when it is on disk; the read follows. With
-     * `announce: false`, the change that the first successful read finds does not reach `onPurchaseChange`; changes of
-     * later reads do. An event before that read, or a `track` without this option, cancels it.
+     * `announce: false`, the change that the first successful read finds does not reach `onEntitlementChange` and
+     * `onPurchaseChange`; changes of later reads do. An event before that read, or a `track` without this option, cancels it.
      *
-     * @example
-     * await marketplace.subscriptions.track({ subscriptionUid, businessUid }, { announce: false })
+     * @example await marketplace.subscriptions.track({ subscriptionUid, businessUid }, { announce: false })
      */
     track(subscription: TrackedSubscription, options?: { announce?: boolean }): Promise<void>
     /**
@@ -260,8 +262,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     /**
      * All stored data of a business: its subscriptions, and the journal entries that name it or one of them.
      *
-     * @example
-     * await writeFile('business-1.json', JSON.stringify(await marketplace.businesses.export('business-1')))
+     * @example await writeFile('business-1.json', JSON.stringify(await marketplace.businesses.export('business-1')))
      */
     export(businessUid: string | number): Promise<BusinessData>
     /**
@@ -297,8 +298,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     /**
      * The entry with this id, or undefined.
      *
-     * @example
-     * const entry = await marketplace.journal.get(id)
+     * @example const entry = await marketplace.journal.get(id)
      */
     get(id: string): Promise<JournalEntry | undefined>
     /**

@@ -3,7 +3,7 @@ import { REFUSALS } from '../base/errors.js'
 import { deepFreeze } from '../base/freeze.js'
 import { type SubscriptionRecord, storable } from '../base/record.js'
 import type { Subscription } from '../store/port/store.js'
-import type { RuleAnswer } from './own-rule.js'
+import { CLOSED, type RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
 
@@ -106,9 +106,14 @@ export function givesAccess(
   rules: DecisionRules,
   at: number,
 ): boolean | null {
-  if (record === null || isOfOtherApp(record.purchasable_uid, rules)) return false
-  const answer = rules.entitledWhen(record, at)
+  if (record === null) return false
+  const answer = accessOf(record, rules, at)
   return 'failure' in answer ? null : answer.entitled
+}
+
+/** The answer of the app's rule about the record of a subscription that the platform shows. One of another item is closed. */
+export function accessOf(record: SubscriptionRecord, rules: DecisionRules, at: number): RuleAnswer {
+  return isOfOtherApp(record.purchasable_uid, rules) ? CLOSED : rules.entitledWhen(record, at)
 }
 
 /** The verdict that decides first. */

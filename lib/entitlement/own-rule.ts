@@ -28,7 +28,8 @@ interface Answer {
 }
 
 const OPEN: Answer = { entitled: true, until: null }
-const CLOSED: Answer = { entitled: false, until: null }
+/** The answer of no access. */
+export const CLOSED: Answer = { entitled: false, until: null }
 
 /** A call of `entitledWhen` that gave no answer. */
 export interface RuleFailure {

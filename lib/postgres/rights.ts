@@ -35,4 +35,12 @@ export async function mayUseTables(db: Connection, schema: string): Promise<bool
 }
 
 // The tables are named, because the schema may also contain tables of the app.
-export const TABLES = ['marketplace_schema', 'store_owner', 'subscriptions', 'journal', 'lanes', 'handlers']
+export const TABLES = [
+  'marketplace_schema',
+  'store_owner',
+  'subscriptions',
+  'journal',
+  'lanes',
+  'handlers',
+  'told_entitlements',
+]

@@ -15,6 +15,7 @@ import { createToldDead } from './journal/told-dead.js'
 import { createLaneClaims } from './lanes/claims.js'
 import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
+import { createToldEntitlements } from './lanes/told-entitlements.js'
 import { createGivenClaims } from './leases/given-claims.js'
 import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
@@ -59,7 +60,8 @@ export function createSqlStore(
   const { request } = createRefreshRequests(engine)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
-  const journal = createJournal(engine, lanes)
+  const told = createToldEntitlements(engine)
+  const journal = createJournal(engine, lanes, told)
   const pruneJournal = createJournalPruning(engine, lanes)
   const prune = createToldDead(engine)
   const pruneSubscriptions = createSubscriptionPruning(engine)
@@ -98,7 +100,7 @@ export function createSqlStore(
   const finishRead = createReadFinishes({
     engine,
     write: inside.write,
-    insertChanges: journal.insertChanges,
+    insertOfReads: journal.insertOfReads,
     async promote(trx, read) {
       await lanes.promote(trx, read)
       await journal.promote(trx, read)
@@ -107,11 +109,11 @@ export function createSqlStore(
     notify,
     announce,
   })
-  const finishLanes = createLaneFinishes(engine, lanes)
+  const finishLanes = createLaneFinishes(engine, lanes, told)
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, read, write, lanes, journal, offsetOf, notify, announce })
+  const erase = createErasing({ engine, read, write, lanes, journal, told, offsetOf, notify, announce })
 
   return {
     ...calls,
@@ -133,6 +135,9 @@ export function createSqlStore(
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
+    toldOf: (businessUid) => read((db) => told.of(db, businessUid)),
+    beginTelling: (lane, businessUid) =>
+      onDisk(() => inside.write((trx) => told.beginCall(trx, lane, businessUid))),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     claimReads: (options) => readClaims.claim(transactions, options),

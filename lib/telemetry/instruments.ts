@@ -30,7 +30,7 @@ export const INSTRUMENTS = {
   handled: {
     kind: 'counter',
     unit: '{entry}',
-    attributes: 'kind: event, change or unrecognised; outcome: done, retry or dead',
+    attributes: 'kind: event, change, entitlement or unrecognised; outcome: done, retry or dead',
     description: 'Finished tries of journal entries.',
   },
   failures: {

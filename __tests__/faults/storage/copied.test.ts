@@ -529,6 +529,7 @@ async function rowsAt(address: string) {
     journal: (await of('journal', 'seq')).map(({ seq: _, ...row }) => row as Rows),
     lanes: (await of('lanes', 'key')).map(withoutEnd('due_at')),
     handlers: await of('handlers', 'topic'),
+    told: await of('told_entitlements', 'business_uid'),
     owner: await of('store_owner', 'id'),
     leases,
   }

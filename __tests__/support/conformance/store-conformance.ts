@@ -9,6 +9,7 @@ import { LOOKING } from './journal/looking.js'
 import { PRUNING } from './journal/pruning.js'
 import { runInLab, type StoreConformanceOptions } from './lab.js'
 import { ENDING } from './lanes/ending-entries.js'
+import { ENTITLEMENTS } from './lanes/entitlements.js'
 import { HANDING_OVER } from './lanes/handing-over.js'
 import { HANDLED_TOPICS } from './lanes/handled-topics.js'
 import { HINTS } from './lanes/hints.js'
@@ -68,6 +69,7 @@ const ALL = [
   ENDING,
   HANDLED_TOPICS,
   SUSPECTS,
+  ENTITLEMENTS,
   LISTING,
   LOOKING,
   ERASING,

@@ -42,6 +42,7 @@ export function subscriptionOf(more: Partial<Subscription> = {}): Subscription {
     failure: null,
     refreshAt: START,
     quiet: false,
+    entitles: false,
     ...more,
   }
 }

@@ -50,6 +50,7 @@ export function createReads(concurrency: number, { isEndless = false, isFlooded 
     },
     isWaitingForToken: () => false,
     stateOf: ({ purchase_state }) => purchase_state,
+    accessOf: ({ purchase_state }) => ({ entitled: purchase_state === 'purchased', until: null }),
     concurrency,
     leaseMs: 10 * MINUTE,
     renewEveryMs: 5 * MINUTE,

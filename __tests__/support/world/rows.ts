@@ -2,7 +2,7 @@
 export interface EntryRow {
   seq: number
   id: string
-  kind: 'event' | 'change' | 'unrecognised'
+  kind: 'event' | 'change' | 'entitlement' | 'unrecognised'
   name: string
   key: string
   business_uid: string | null

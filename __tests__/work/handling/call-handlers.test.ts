@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
-import type { Entry } from '../../../lib/store/port/store.js'
+import type { Entry, ToldItems } from '../../../lib/store/port/store.js'
 import { createHandlerCalls } from '../../../lib/work/handling/call-handlers.js'
 import { createHandlers } from '../../../lib/work/handling/handlers.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
@@ -72,6 +72,37 @@ describe('an entry whose payload cannot be made now', () => {
   })
 })
 
+describe('an entitlement', () => {
+  const told = { businessUid: 'b', items: ['pro'], isByCall: true }
+
+  it('calls nobody when there is nothing to do, and keeps what handlers know', async () => {
+    const { telling, called, begun } = tellings()
+    expect(await telling({ payload: null, told: null })).toEqual({ kind: 'done' })
+    const quiet = { ...told, isByCall: false }
+    expect(await telling({ payload: null, told: quiet })).toEqual({ kind: 'done', told: quiet })
+    expect([called, begun]).toEqual([[], []])
+  })
+
+  it('calls every handler at each try, after the store knows that the call begins', async () => {
+    const { telling, called, begun, fail } = tellings()
+    fail(true)
+    expect(await telling({ payload: {}, told })).toMatchObject({ kind: 'retry', inMs: SECOND })
+    fail(false)
+    expect(await telling({ payload: {}, told })).toEqual({ kind: 'done', told })
+    expect(called).toEqual(['b', 'good', 'bad', 'b', 'good', 'bad'])
+    expect(begun).toEqual(['entitlement:b', 'entitlement:b'])
+  })
+
+  it('calls nobody if the lane was lost, or the store cannot write that the call begins', async () => {
+    const { telling, called, answer } = tellings()
+    answer(async () => false)
+    expect(await telling({ payload: {}, told })).toBeUndefined()
+    answer(() => Promise.reject(new MarketplaceError('store_unavailable', 'Cannot write')))
+    expect(await telling({ payload: {}, told })).toMatchObject({ kind: 'retry', isUntried: true })
+    expect(called).toEqual(['b', 'b'])
+  })
+})
+
 /** The payload of this try cannot be made. */
 const UNKNOWN = { error: new MarketplaceError('entitlement_unknown', 'Cannot tell') }
 
@@ -82,6 +113,7 @@ function calls() {
   const made = createHandlerCalls({
     handlers,
     payloadOf: () => ({}),
+    store: { beginTelling: async () => true },
     marketplace: () => undefined,
     timeoutMs: SECOND,
     retryDelaysMs: [SECOND],
@@ -98,5 +130,53 @@ function calls() {
       const prepared = error === undefined ? { payload: {} } : { error }
       return made.call(whole, prepared, { lease, interrupted: new AbortController().signal })
     },
+  }
+}
+
+/** An entitlement of the business b with two handlers, one of which fails on request. */
+function tellings() {
+  const [called, begun]: [string[], string[]] = [[], []]
+  let fails = false
+  let answer = async () => true
+  const handlers = createHandlers()
+  handlers.onEntitlement(() => void called.push('good'))
+  handlers.onEntitlement(() => {
+    called.push('bad')
+    if (fails) throw new Error('not yet')
+  })
+  const made = createHandlerCalls({
+    handlers,
+    payloadOf: () => ({}),
+    store: {
+      async beginTelling({ id }, businessUid) {
+        called.push(businessUid)
+        const isHeld = await answer()
+        begun.push(id)
+        return isHeld
+      },
+    },
+    marketplace: () => undefined,
+    timeoutMs: SECOND,
+    retryDelaysMs: [SECOND],
+    retentionMs: DAY,
+    clock: createVirtualClock({ isBusy: () => false }).forProcess(),
+  })
+  const entry = {
+    ...{ id: 'e', kind: 'entitlement', name: '', key: 'entitlement:b', attempt: 1, triedUnder: null },
+  } as Entry
+  return {
+    called,
+    begun,
+    fail(now: boolean) {
+      fails = now
+    },
+    answer(next: typeof answer) {
+      answer = next
+    },
+    telling: (prepared: { payload: unknown; told: ToldItems | null }) =>
+      made.call({ ...entry, receivedAt: 0 }, prepared, {
+        lease: 'lease',
+        interrupted: new AbortController().signal,
+      }),
   }
 }

@@ -287,6 +287,7 @@ function reading(
       return answers.shift() as ReadResult
     },
     stateOf: ({ purchase_state }) => purchase_state,
+    accessOf: ({ purchase_state }) => ({ entitled: purchase_state === 'purchased', until: null }),
     reconcileEveryMs: 24 * HOUR,
     maxStaleMs: 72 * HOUR,
     waitMs: 0,

@@ -62,7 +62,7 @@ function sentenceOf(item: HistoryItem): string {
     }
     case 'handled': {
       const tries = item.attempts > 1 ? ` after ${item.attempts} tries` : ''
-      const name = item.of === 'change' ? 'the change' : item.name || 'the delivery'
+      const name = item.of === 'delivery' ? item.name || 'the delivery' : `the ${item.of}`
       return `${name}: ${item.outcome}${tries}${item.error ? `: ${item.error}` : ''}${
         hasFailed(item) ? ` [${item.entryId}]` : ''
       }`

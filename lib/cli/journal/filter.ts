@@ -29,6 +29,7 @@ export function addFilterOptions(command: Command): Command {
       new Option('--kind <kind>', 'entries of this kind').choices([
         'event',
         'change',
+        'entitlement',
         'unrecognised',
         'action',
       ]),

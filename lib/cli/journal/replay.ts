@@ -59,7 +59,7 @@ async function replayOne(context: Context, id: string, { dryRun }: ReplayOptions
   return DONE
 }
 
-/** By id of a change: the `entitled` that a handler would get now; null while the answer is not known. */
+/** By id of a change or an entitlement: the `entitled` that a handler would get now; null while the answer is not known. */
 interface Answers {
   entitled?: Record<string, boolean | null>
 }
@@ -72,7 +72,8 @@ async function answersFor(
   const entitled: Record<string, boolean | null> = {}
   for (const id of ids) {
     const entry = await marketplace.journal.get(id)
-    if (entry?.kind !== 'change' || entry.business_uid === null) continue
+    if (entry === undefined || entry.business_uid === null) continue
+    if (entry.kind !== 'change' && entry.kind !== 'entitlement') continue
     const decision = await marketplace.explain(entry.business_uid)
     entitled[id] = decision.known ? decision.entitled : null
   }

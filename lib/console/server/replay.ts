@@ -45,7 +45,8 @@ export function createReplay({
 
   /** With the answer that a handler would get. An uncertain one may be another by then. */
   async function withAnswer(row: EntryRow): Promise<ReplaySample> {
-    if (row.kind !== 'change' || row.business_uid === null) return { ...row, entitled: null }
+    const isAnswered = row.kind === 'change' || row.kind === 'entitlement'
+    if (!isAnswered || row.business_uid === null) return { ...row, entitled: null }
     const { entitled, known } = await marketplace.explain(row.business_uid)
     return { ...row, entitled: known ? entitled : null }
   }

@@ -28,10 +28,10 @@ export type HistoryItem = {
        */
       entitledAfter: boolean | null
     }
-  /** The outcome of a delivery or a change. `error` is the reason of the last failure. */
+  /** The outcome of a delivery, a change or an entitlement. `error` is the reason of the last failure. */
   | {
       kind: 'handled'
-      of: 'delivery' | 'change'
+      of: 'delivery' | 'change' | 'entitlement'
       name: string
       outcome: 'done' | 'retrying' | 'dead' | 'unhandled'
       attempts: number
@@ -96,7 +96,7 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
     return {
       ...common,
       kind: 'handled',
-      of: kind === 'change' ? 'change' : 'delivery',
+      of: kind === 'change' || kind === 'entitlement' ? kind : 'delivery',
       name,
       outcome: outcomeOf(item),
       attempts,

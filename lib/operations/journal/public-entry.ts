@@ -1,13 +1,13 @@
 import { MarketplaceError } from '../../base/errors.js'
-import type {
-  Cause,
-  DeadEntry,
-  EntryKind,
-  EntryStatus,
-  JournalEntry as InStore,
+import {
+  type Cause,
+  type DeadEntry,
+  type EntryKind,
+  type EntryStatus,
+  type JournalEntry as InStore,
+  isOfRead,
 } from '../../store/port/store.js'
 import type { FailedCall } from '../../work/handling/call-handlers.js'
-import type { StoredChange } from '../../work/reading/purchase-change.js'
 
 /**
  * Journal entries as the app gets them. Like every public result, they spell identifiers as the platform does
@@ -22,12 +22,12 @@ interface Named {
 export interface JournalEntry extends Named {
   id: string
   kind: EntryKind
-  /** The registration name; '' for changes and unrecognised deliveries. */
+  /** The registration name; '' for changes, entitlements and unrecognised deliveries. */
   name: string
   status: EntryStatus
   /** A value; its JSON text if it is nested more than 500 levels deep. */
   payload: unknown
-  /** Of a change: why the subscription was read. Null for all other entries. */
+  /** Of a change or an entitlement: why the subscription was read. Null for all other entries. */
   cause: Cause | null
   issues: string[] | null
   attempts: number
@@ -51,8 +51,8 @@ export interface HandlerFailure extends Named {
   attempt: number
   /**
    * The error of the handler, or a `MarketplaceError`: `handler_timeout`; `store_unavailable` if the store could not be
-   * read to compute `entitled` of a change (then no handler was called, and this is not the last try); `entry_dead` if the
-   * entry waited too long, or ended its process again and again.
+   * read to compute the answer for a change or an entitlement (then no handler was called, and this is not the last try);
+   * `entry_dead` if the entry waited too long, or ended its process again and again.
    */
   error: unknown
   /** Time until the next try; null: there is none, and the entry is dead. */
@@ -65,7 +65,7 @@ export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): Jour
   name,
   status,
   ...withPlatformNames(entry),
-  cause: kind === 'change' ? ((entry.payload as StoredChange | null)?.cause ?? null) : null,
+  cause: isOfRead(kind) ? ((entry.payload as { cause?: Cause } | null)?.cause ?? null) : null,
 })
 
 export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFailure => ({

@@ -50,7 +50,7 @@ export interface ImportSummary extends ImportProgress {
  * await marketplace.subscriptions.import(lines, { announce: false, onProgress, signal: AbortSignal.timeout(60_000) })
  */
 export interface ImportOptions {
-  /** False: the changes these reads find do not reach `onPurchaseChange`. See `track`. Default true. */
+  /** False: the changes these reads find reach no handler. See `track`. Default true. */
   announce?: boolean
   /**
    * Called with the result of each line, once, one call at a time. If it returns a promise, the import waits for it and

@@ -91,6 +91,19 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
   }
 
   /**
+   * Makes a batch of the entitlements pending that came before any process had their handler. It is repeated, because one that
+   * a read was writing when the topic was first named comes later. Each says what is true when it is handled, so none is too
+   * old.
+   */
+  async function wakeEntitlements(trx: Connection): Promise<number> {
+    const rows = await sql<Unhandled>`
+      select id, key, topic, octet_length(payload) as bytes from journal ${engine.byIndex('journal_status')}
+      where status = 'unhandled' and kind = 'entitlement' order by seq limit ${BATCH}`.execute(trx)
+    if (rows.length > 0) await makePending(trx, rows)
+    return rows.length
+  }
+
+  /**
    * Sets aside the events of a topic that no process names, in a batch of lanes that have one at their head: all among the
    * first pending entries of the lane, so that they do not delay those of other topics. Returns how many lanes that were. Only
    * events share a lane with others.
@@ -156,6 +169,7 @@ export function createHandledTopics(engine: Engine, lanes: Lanes) {
       if (topics.length > 0) {
         await nameEvery(0)
         await inBatches((trx) => revive(trx, topics))
+        if (topics.includes('entitlement')) await inBatches(wakeEntitlements)
         if (rescueMs > 0) {
           for await (const late of unhandledEvents(engine, read, new Set(topics), reachMs ?? rescueMs)) {
             await inBatches(

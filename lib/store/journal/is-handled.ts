@@ -1,8 +1,13 @@
-import { EVERY_EVENT, HANDLED_FOR_MS } from '../port/journal.js'
+import { EVERY_EVENT, HANDLED_FOR_MS, KINDS_OF_READS } from '../port/journal.js'
 import type { Engine } from '../sql/engine.js'
 import { type Sql, sql } from '../sql/sql.js'
 
 // Conditions on topics, as SQL. docs/states.md has the states of a topic.
+
+/** Whether an entry is of `KINDS_OF_READS`, as SQL. */
+export function isOfReadBy(kind: Sql): Sql {
+  return sql`${kind} in (${sql.join(KINDS_OF_READS.map((each) => sql.lit(each)))})`
+}
 
 /** Whether a new entry is pending, as SQL: its topic is known, or it is a change. Topics are never forgotten. */
 export function isPendingBy(kind: Sql, topic: Sql): Sql {

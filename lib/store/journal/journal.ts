@@ -1,23 +1,36 @@
 import type { Lanes } from '../lanes/lanes.js'
-import { type EntryKind, type NewAction, type NewChange, type NewEvent, topicOf } from '../port/store.js'
+import type { ToldEntitlements } from '../lanes/told-entitlements.js'
+import {
+  type EntryKind,
+  entitlementKey,
+  type NewAction,
+  type NewChange,
+  type NewEntitlement,
+  type NewEvent,
+  type StoredEntitlement,
+  topicOf,
+} from '../port/store.js'
 import type { Given, Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 import { unreadOf, unreadOfBusiness } from '../subscriptions/unread.js'
-import { isPendingBy } from './is-handled.js'
+import { isOfReadBy, isPendingBy } from './is-handled.js'
 
-/** A change to write. */
-export interface WrittenChange extends NewChange {
+/** What the read of a subscription found. `quiet`: its changes are not written. */
+interface FoundByRead {
   subscriptionUid: string
+  quiet: boolean
+  changes: readonly NewChange[]
+  entitlements: readonly NewEntitlement[]
 }
 
 /**
  * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes/` and `handled-topics.ts` change
  * them, `prune.ts` deletes entries.
  */
-export function createJournal(engine: Engine, lanes: Lanes) {
+export function createJournal(engine: Engine, lanes: Lanes, told: Pick<ToldEntitlements, 'doubt'>) {
   const inserting = (unread: (of: Given<keyof typeof NEW_COLUMNS>['of']) => Sql, keepsPlan: boolean) =>
     prepare(
       engine,
@@ -32,7 +45,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       on conflict (id) do nothing`,
       { keepsPlan },
     )
-  const insertAll = inserting((of) => unreadOf(sql`${of('kind')} = 'change'`, of('subscription')), true)
+  const insertAll = inserting((of) => unreadOf(isOfReadBy(of('kind')), of('subscription')), true)
   // Only its unique indexes may keep a plan, so the businesses are looked up by a statement of their own.
   const insertOfBusinesses = inserting((of) => unreadOfBusiness(of('business')), false)
 
@@ -80,11 +93,9 @@ export function createJournal(engine: Engine, lanes: Lanes) {
     /** The writes of new events. */
     insert: (events: readonly NewEvent[]): Write[] => append(events),
 
-    async insertChanges(trx: Connection, changes: readonly WrittenChange[]) {
-      const entries = changes.map(
-        (change) => ({ ...change, kind: 'change', name: '', issues: null }) as const,
-      )
-      await run(engine, trx, ...append(entries))
+    /** What reads found, in one call, because it locks lanes in order. */
+    async insertOfReads(trx: Connection, reads: readonly FoundByRead[]) {
+      await run(engine, trx, ...append(reads.flatMap(entriesOf)))
     },
 
     /** Follows the first read of these subscriptions: their events, and those of their businesses alone, are not made up. */
@@ -114,13 +125,15 @@ export function createJournal(engine: Engine, lanes: Lanes) {
 
     async replay(trx: Connection, id: string): Promise<boolean> {
       const find = async () => {
-        const [row] = await sql<Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq'>>`
-          select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
+        const [row] = await sql<
+          Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq' | 'business_uid'>
+        >`
+          select key, kind, topic, status, seq, business_uid from journal where id = ${id}`.execute(trx)
         return row
       }
       const found = await find()
       if (!found || found.kind === 'action') return false
-      const { key, topic } = found
+      const { key, kind, topic, business_uid: business } = found
       await run(engine, trx, ...lanes.enter([{ key, topic }]))
       // The entry is read again, now that the locked lane prevents its end.
       const wasPending = (await find())?.status === 'pending'
@@ -130,9 +143,21 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
       // A prune has deleted it: that locks no lane.
       else await lanes.advance(trx, [key], 'free')
+      if (replayed && kind === 'entitlement' && business !== null) await told.doubt(trx, business)
       return replayed !== undefined
     },
   }
+}
+
+function entriesOf({ subscriptionUid, quiet, changes, entitlements }: FoundByRead): NewEntry[] {
+  const common = { name: '', subscriptionUid, issues: null }
+  const ofChanges = quiet ? [] : changes.map((change) => ({ ...change, ...common, kind: 'change' as const }))
+  const ofEntitlements = entitlements.map(({ id, businessUid, cause }) => {
+    const payload: StoredEntitlement = { id, business_uid: businessUid, cause, quiet }
+    const entry = { id, businessUid, key: entitlementKey(businessUid), payload: JSON.stringify(payload) }
+    return { ...entry, ...common, kind: 'entitlement' as const }
+  })
+  return [...ofChanges, ...ofEntitlements]
 }
 
 type NewEntry = Pick<

@@ -139,7 +139,13 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
 
   return async function prune(trx: Connection, retention: Retention): Promise<Pruned> {
     const { eventsMs, changesMs, actionsMs, deadMs } = retention
-    const handled = { event: eventsMs, unrecognised: eventsMs, change: changesMs, action: actionsMs }
+    const handled = {
+      event: eventsMs,
+      unrecognised: eventsMs,
+      change: changesMs,
+      entitlement: changesMs,
+      action: actionsMs,
+    }
     for (const kind of ENTRY_KINDS) {
       const handledMs = handled[kind]
       const ended = await endPending(trx, kind, handledMs)

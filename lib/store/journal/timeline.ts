@@ -7,8 +7,9 @@ import { auditUid } from './audit.js'
 
 /**
  * The entries of a business, the audit of its erasures and the outcomes, newest first, merged from a range of an index
- * each. A page begins exactly where the page before ended. No page misses an outcome that is written later: it will be
- * newer than every page before.
+ * each. Of an entitlement there is only the outcome: its entry shows no more than the change beside it. A page begins
+ * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every page
+ * before.
  */
 export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return async function timelineOf(
@@ -21,7 +22,7 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
         select items.*, ${engine.now()} as now from (
           select * from (
             select received_at as at, 0 as rank, ${COLUMNS} from journal
-            where business_uid = ${businessUid} and (received_at, seq) < (${at}, ${seq + rank})
+            where business_uid = ${businessUid} and kind <> 'entitlement' and (received_at, seq) < (${at}, ${seq + rank})
             order by received_at desc, seq desc limit ${limit}
           ) as entries
           union all

@@ -7,6 +7,7 @@ import {
   type ClaimSuspectLane,
   type Entry,
   EVERY_EVENT,
+  isOfRead,
   isTopicAmong,
   LANE_URGENCY,
   type LaneClaim,
@@ -243,7 +244,7 @@ interface DueLane {
 }
 
 function urgencyOf(topic: Topic, unread: 0 | 1): LaneUrgency {
-  if (topic === 'change') return LANE_URGENCY.change
+  if (isOfRead(topic)) return LANE_URGENCY.change
   return unread === 0 ? LANE_URGENCY.event : LANE_URGENCY.eventOfUnread
 }
 

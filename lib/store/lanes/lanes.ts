@@ -1,6 +1,6 @@
 import { isPendingBy } from '../journal/is-handled.js'
 import { TAKEN_BACK } from '../leases/leases.js'
-import { businessKey, changesKey, type EntryKind, subscriptionKey, type Topic } from '../port/store.js'
+import { businessKey, type EntryKind, isOfRead, subscriptionKey, type Topic } from '../port/store.js'
 import type { Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
@@ -19,12 +19,19 @@ export function createLanes(engine: Engine) {
   const entering = (isPending: (kind: Sql, topic: Sql) => Sql) =>
     prepare(
       engine,
-      { key: 'text', topic: 'text', kind: 'text', subscription: 'text', is_change: 'integer', at: 'integer' },
+      {
+        key: 'text',
+        topic: 'text',
+        kind: 'text',
+        subscription: 'text',
+        is_of_read: 'integer',
+        at: 'integer',
+      },
       ({ insertFirst, of }) => sql`
         insert into lanes (key, topic, due_at, lapses, unread)
         ${insertFirst(
           of('key'),
-          sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(sql`${of('is_change')} = 1`, of('subscription'))}`,
+          sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(sql`${of('is_of_read')} = 1`, of('subscription'))}`,
           isPending(of('kind'), of('topic')),
         )}
         on conflict (key) do update set unread = case when excluded.unread < lanes.unread then 0 else lanes.unread end`,
@@ -151,7 +158,7 @@ function inOrder(entries: readonly NewHead[]) {
     topic,
     kind,
     subscription: after(subscriptionKey(''), key),
-    is_change: key.startsWith(changesKey('')) ? 1 : 0,
+    is_of_read: isOfRead(topic) ? 1 : 0,
     at,
   }))
   return rows.sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : a.at - b.at))

@@ -1,21 +1,30 @@
 import { MINUTE } from '../../base/clock.js'
 import type { Leased, ReadClaim, RefreshRequest } from './subscriptions.js'
 
-/** `action`: an action of a person on the journal or a business. It is done from the start and never handled. */
-export type EntryKind = 'event' | 'change' | 'unrecognised' | 'action'
-export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'unrecognised', 'action']
 /**
- * `pending`: in its lane, to be handled. `unhandled`: an event or unrecognised delivery that came before any process had a
- * handler for it, an event that was set aside, or a change whose retention ended and no process ever handled changes. `done`:
- * its handlers returned. `dead`: its tries are used up; it began alone `MAX_LAPSES` times and never ended; its payload was not
- * known until its retention ended; or its retention ended while no process had the handler that one once had.
- * A replay makes the last three pending again. So does a process that registers the handler, for no change: of what was set aside, and of what
- * came within `rescueMs`, or without a limit before the first process with handlers had made pending what came before it.
+ * `entitlement`: what entitles a business may have changed. It has no answer, because the one at the time of its handling
+ * counts. `action`: an action of a person on the journal or a business. It is done from the start and never handled.
+ */
+export type EntryKind = 'event' | 'change' | 'entitlement' | 'unrecognised' | 'action'
+export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'entitlement', 'unrecognised', 'action']
+/** The kinds that only a read makes, so nobody can forge one. */
+export const KINDS_OF_READS = ['change', 'entitlement'] as const satisfies readonly EntryKind[]
+/** Whether an entry is of `KINDS_OF_READS`. Their topics are the kinds themselves. */
+export const isOfRead = (kindOrTopic: string): boolean =>
+  (KINDS_OF_READS as readonly string[]).includes(kindOrTopic)
+/**
+ * `pending`: in its lane, to be handled. `unhandled`: it came before any process had a handler for it, and is no change; it is
+ * an event that was set aside; or a change whose retention ended and no process ever handled changes. `done`: its handlers
+ * returned. `dead`: its tries are used up; it began alone `MAX_LAPSES` times and never ended; its payload was not known until
+ * its retention ended; or its retention ended while no process had the handler that one once had.
+ * A replay makes the last three pending again. So does a process that registers the handler, for no change: of each
+ * entitlement, of what was set aside, and of what came within `rescueMs`, or without a limit before the first process with
+ * handlers had made pending what came before it.
  */
 export type EntryStatus = 'pending' | 'unhandled' | 'done' | 'dead'
 export const ENTRY_STATUSES: readonly EntryStatus[] = ['pending', 'unhandled', 'done', 'dead']
 
-/** A subject of handlers: `change`, `unrecognised`, or `event:` and a registration name. */
+/** A subject of handlers: `change`, `entitlement`, `unrecognised`, or `event:` and a registration name. */
 export type Topic = string
 /** The topic of a handler for events of every name. */
 export const EVERY_EVENT: Topic = 'event:*'
@@ -54,9 +63,9 @@ export interface NewEvent {
   refresh: RefreshRequest | null
 }
 
-/** The classes of lanes: changes, events of what was read before, and all other deliveries. */
+/** The classes of lanes: what reads found, events of what was read before, and all other deliveries. */
 export const LANE_URGENCY = {
-  /** Only a read makes a change, so nobody can forge one. */
+  /** Its entries are of `KINDS_OF_READS`. */
   change: 0,
   /** Its subscription, or without one a subscription of its business, was read before. */
   event: 1,
@@ -135,6 +144,22 @@ export interface Entry {
   triedUnder: string | null
 }
 
+/** What the handlers of the entitlement of a business know. */
+export interface Told {
+  /** The items with which they last succeeded, each once, sorted; none before that. */
+  items: readonly string[]
+  /** A call has begun since, or a person wants one. Nobody knows what a call did that has not succeeded. */
+  isUncertain: boolean
+}
+
+/** What they know from now on. */
+export interface ToldItems {
+  businessUid: string
+  items: readonly string[]
+  /** They have succeeded, so it is certain again. False: a quiet import, which calls none. */
+  isByCall: boolean
+}
+
 /** The results of entries of one lane. */
 export interface LaneFinish extends Leased {
   results: readonly EntryEnd[]
@@ -147,11 +172,11 @@ export interface EntryEnd {
   id: string
   attempt: number
   /**
-   * `retry`: due again in `inMs`. `dead`: only a replay makes it pending again. `stack` of an error of a handler: its class,
-   * message and frames, a line for each.
+   * `told`: what the handlers of an entitlement know now. `retry`: due again in `inMs`. `dead`: only a replay makes it
+   * pending again. `stack` of an error of a handler: its class, message and frames, a line for each.
    */
   result:
-    | { kind: 'done' }
+    | { kind: 'done'; told?: ToldItems }
     | { kind: 'retry'; inMs: number; error: string; stack?: string | null }
     | { kind: 'dead'; error: string; stack?: string | null }
 }
@@ -276,6 +301,12 @@ export const businessKey = (businessUid: string): string => `business:${business
  * @example changesKey('business-1') // changes:business-1
  */
 export const changesKey = (businessUid: string): string => `changes:${businessUid}`
+/**
+ * The key of the entitlement of a business: its handlers are called one after the other.
+ *
+ * @example entitlementKey('business-1') // entitlement:business-1
+ */
+export const entitlementKey = (businessUid: string): string => `entitlement:${businessUid}`
 /** The changes that are judged. They are few, so that a registration that was lost or is put right shows within a few events. */
 export const JUDGED_CHANGES = 10
 

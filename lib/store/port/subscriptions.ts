@@ -61,6 +61,8 @@ export interface Subscription {
   refreshAt: number | null
   /** Never read, and only quiet imports and `refresh` requested it, so the first successful read writes no change. */
   quiet: boolean
+  /** Whether the last read that the app's rule could judge found that it gives access. */
+  entitles: boolean
 }
 
 /** Which subscriptions to lease for reading, and for how long. */
@@ -107,8 +109,9 @@ export type Urgency = (typeof URGENCY)[keyof typeof URGENCY]
 /**
  * Why a subscription is read, the strongest first: of several requests for one read the first of this list counts.
  * `request`: `track` or `refresh`. `import`: an import, or a read of all. `reconcile`: none, it is the regular read.
+ * `clock`: none, and the answer of the app's rule ends. The store has the places, so a new one comes last.
  */
-export const CAUSES = ['event', 'request', 'import', 'reconcile'] as const
+export const CAUSES = ['event', 'request', 'import', 'reconcile', 'clock'] as const
 /** One of `CAUSES`. */
 export type Cause = (typeof CAUSES)[number]
 
@@ -166,6 +169,8 @@ export interface ReadFinish {
   verifying?: boolean
   /** The class of the next read. Absent: unchanged. */
   urgency?: Urgency
+  /** The cause of the next read, if nothing but the end of an answer makes it. */
+  cause?: Extract<Cause, 'clock'>
   /** The candidate business from now on; null: none. Absent: unchanged. */
   candidate?: string | null
   failure: string | null
@@ -185,6 +190,26 @@ export interface ReadFinish {
    * subscription is `quiet` the store writes none of them.
    */
   changes?: readonly NewChange[]
+  /** See `Subscription`. Absent: unchanged. */
+  entitles?: boolean
+  /** The businesses of which the subscription gives other access than before: none, one, or two after a move. */
+  entitlements?: readonly NewEntitlement[]
+}
+
+/** An entry of the kind `entitlement` to store. */
+export interface NewEntitlement {
+  id: string
+  businessUid: string
+  /** The cause of the read. */
+  cause: Cause
+}
+
+/** The payload of such an entry. `quiet`: the first read of a quiet import, which calls no handler. */
+export interface StoredEntitlement {
+  id: string
+  business_uid: string
+  cause: Cause
+  quiet: boolean
 }
 
 /** A change to store for `onPurchaseChange`. */

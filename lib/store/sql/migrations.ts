@@ -57,6 +57,7 @@ function tables(engine: Dialect): Sql[] {
       update_at bigint,
       end_at bigint,
       quiet_until_read integer not null default 0,
+      entitles integer not null default 0,
       created_at bigint not null
     ) ${engine.busyTable}`,
     sql`create index subscriptions_business on subscriptions (business_uid, unread, created_at desc)`,
@@ -155,6 +156,11 @@ function tables(engine: Dialect): Sql[] {
       rescued_at bigint,
       rescue_from bigint
     )`,
+    sql`create table told_entitlements (
+      business_uid ${engine.sortedText} primary key,
+      items text not null,
+      uncertain integer not null
+    ) ${engine.busyTable}`,
   ]
 }
 

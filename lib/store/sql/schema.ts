@@ -62,10 +62,15 @@ export interface SubscriptionsTable {
   end_at: number | null
   /** 1: never read, and only quiet imports and `refresh` requested it. */
   quiet_until_read: 0 | 1
+  /** 1: the last finish that could judge found that it gives access, by the app's rule. */
+  entitles: 0 | 1
   created_at: number
 }
 
-/** An event, a change, a delivery that was not recognised, or an action. docs/states.md has its states. */
+/**
+ * An event, a change, the entitlement of a business, a delivery that was not recognised, or an action. docs/states.md has its
+ * states.
+ */
 export interface JournalTable {
   seq: number
   id: string
@@ -96,7 +101,7 @@ export interface JournalTable {
   cause: Cause | null
   /** Of a delivery: the fingerprint of its delivery secret; null in entries of version 1. */
   secret: string | null
-  /** 0: a change, or an event that names what was read before. 1: any other. */
+  /** 0: what a read made, or an event that names what was read before. 1: any other. */
   unread: 0 | 1
   /** Of `error`, if a handler threw it: a line for each frame. */
   stack: string | null
@@ -118,7 +123,7 @@ export interface LanesTable {
   suspect: 0 | 1
   /** Tries of the head alone that began and were not written, the one under way included. */
   lapses: number
-  /** 0: it has changes, or no sender can have made up what its events name, since a read has shown that. 1: any other. */
+  /** 0: it has what reads made, or a read has shown what its events name, so no sender made that up. 1: any other. */
   unread: 0 | 1
 }
 
@@ -134,6 +139,15 @@ export interface HandlersTable {
   rescued_at: number | null
   /** The time from which on they are made pending, in the time of leases; null: all of them. */
   rescue_from: number | null
+}
+
+/** What the handlers of the entitlement of a business know. A business has no row before the first call. */
+export interface ToldEntitlementsTable {
+  business_uid: string
+  /** The items with which they last succeeded, each once, sorted (JSON). */
+  items: string
+  /** 1: a call has begun since and not succeeded, or a person wants one. */
+  uncertain: 0 | 1
 }
 
 /** The app that the store belongs to: one row, with the id 1. */

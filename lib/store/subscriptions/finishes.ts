@@ -1,7 +1,7 @@
 import { createBatches } from '../../base/batches.js'
 import { REFUSALS } from '../../base/errors.js'
 import { auditUid } from '../journal/audit.js'
-import type { WrittenChange } from '../journal/journal.js'
+import type { Journal } from '../journal/journal.js'
 import type { Lanes } from '../lanes/lanes.js'
 import {
   CAUSES,
@@ -49,7 +49,7 @@ export function createReadFinishes(options: {
     | 'isDataError'
   >
   write: Engine['write']
-  insertChanges(trx: Connection, changes: readonly WrittenChange[]): Promise<void>
+  insertOfReads: Journal['insertOfReads']
   /** Called in the transaction that writes the first records of subscriptions: nobody has made up what names them. */
   promote: Lanes['promote']
   /** Called in the transaction that writes a record read with this app's token. */
@@ -59,7 +59,7 @@ export function createReadFinishes(options: {
   /** Gives it to them and to the other processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, write, insertChanges, promote, recordRead, notify, announce } = options
+  const { engine, write, insertOfReads, promote, recordRead, notify, announce } = options
   const finishAll = createFinishWrites(engine)
   /** Claims whose finish failed, perhaps after its commit. */
   const unsure = new WeakSet<ReadClaim>()
@@ -93,12 +93,10 @@ export function createReadFinishes(options: {
     const finished = await finishAll(trx, batch, erased)
     const written = batch.filter((_, i) => finished[i] === 'written')
     if (written.some(({ finish }) => finish.found)) await recordRead(trx)
-    const changes = written.flatMap(({ claim, finish }): WrittenChange[] => {
-      if (quiet.has(claim.id)) return []
-      const { subscriptionUid } = claim.subscription
-      return (finish.changes ?? []).map((change) => ({ ...change, subscriptionUid }))
-    })
-    await insertChanges(trx, changes)
+    const readOf = ({ claim: { id }, finish: { changes = [], entitlements = [] } }: Waiting) => {
+      return { subscriptionUid: id, quiet: quiet.has(id), changes, entitlements }
+    }
+    await insertOfReads(trx, written.map(readOf))
     // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
       trx,
@@ -134,7 +132,7 @@ export function createReadFinishes(options: {
     const isSent = engine.announceIn !== undefined && hintsOfNews(claim, finish).length > 0
     for (const businessUid of businesses)
       (isSent ? notify : announce)({ kind: 'decided', businessUid, superseded })
-    if (finish.changes?.length) announce({ kind: 'journal' })
+    if (finish.changes?.length || finish.entitlements?.length) announce({ kind: 'journal' })
     return true
   }
 }
@@ -150,7 +148,7 @@ async function quietAmong(
   finishes: readonly Finish[],
 ): Promise<ReadonlySet<string>> {
   const isFirstRead = ({ claim, finish }: Finish) =>
-    claim.subscription.record === null && (finish.changes ?? []).length > 0
+    claim.subscription.record === null && finish.found !== undefined
   const isSeveral = engine.holdNames !== undefined && finishes.length > 1
   if (!isSeveral && !finishes.some(isFirstRead)) return new Set()
   const rows = await sql<{ uid: string; quiet: number }>`
@@ -185,11 +183,8 @@ function businessesOf({ subscription }: ReadClaim, { found, changes = [] }: Read
  */
 function hintsOfNews(claim: ReadClaim, finish: ReadFinish): Hint[] {
   if (claim.subscription.record === null || !isNews(claim, finish)) return []
-  return businessesOf(claim, finish).map((businessUid) => ({
-    kind: 'decided',
-    businessUid,
-    superseded: true,
-  }))
+  const news = { kind: 'decided', superseded: true } as const
+  return businessesOf(claim, finish).map((businessUid) => ({ ...news, businessUid }))
 }
 
 /** Whether the read changed the subscription, so that an earlier decision must not be used again. */
@@ -273,6 +268,7 @@ const TOO_LATE = ' too late'
 
 function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean, mark = '') {
   const { found, settled, failure, progress, nextInMs, candidate } = finish
+  const nextCause = finish.cause ?? (finish.urgency === URGENCY.reconcile ? 'reconcile' : undefined)
   const record = found?.record ?? null
   // A refusal is an answer of the platform too: the request is owed no longer for want of one (`owed_since`).
   const isRefused = REFUSALS.includes(failure ?? '')
@@ -296,6 +292,8 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean, mark = '')
     progress,
     is_verifying: flag(finish.verifying === true),
     next_urgency: finish.urgency ?? null,
+    next_cause: nextCause === undefined ? null : CAUSES.indexOf(nextCause),
+    entitles: flag(finish.entitles ?? claim.subscription.entitles),
     sets_candidate: flag(candidate !== undefined),
     candidate: candidate ?? null,
     clears_uninstalled: flag(finish.clearUninstalled === true),
@@ -331,8 +329,8 @@ function written({ table }: Given) {
       progress = finish.progress,
       verifying = is_verifying,
       urgency = case when next_urgency is null or ${REQUESTED_AGAIN} then urgency else next_urgency end,
-      cause = case when next_urgency = ${sql.lit(URGENCY.reconcile)} and not ${REQUESTED_AGAIN}
-        then ${sql.lit(CAUSES.indexOf('reconcile'))} else cause end,
+      cause = case when next_cause is null or ${REQUESTED_AGAIN} then cause else next_cause end,
+      entitles = finish.entitles,
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
       failing_since = case when is_shown = 1 or (${OTHER_ITEM_ENDS}) then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
       -- The first record counts since the row exists, whatever failed before it.
@@ -389,6 +387,8 @@ const COLUMNS = {
   progress: 'text',
   is_verifying: 'integer',
   next_urgency: 'integer',
+  next_cause: 'integer',
+  entitles: 'integer',
   sets_candidate: 'integer',
   candidate: 'text',
   clears_uninstalled: 'integer',

@@ -78,7 +78,7 @@ function held(engine: Engine, { table, of }: Given<keyof typeof HELD_COLUMNS>) {
       (subscription_uid, business_uid, purchasable_uid, generation, settled_generation, requested_at,
         urgency, cause, unread, verifying, lapses, quiet_until_read, created_at)
     select given.uid, ${of('business')}, ${of('purchasable')}, 0, 0, ${of('now')},
-      ${sql.lit(URGENCY.reconcile)}, ${sql.lit(CAUSES.length - 1)}, 1, 0, 0, 1, ${of('now')}
+      ${sql.lit(URGENCY.reconcile)}, ${sql.lit(CAUSES.indexOf('reconcile'))}, 1, 0, 0, 1, ${of('now')}
     from (
       select uid, max(business) as business, max(purchasable) as purchasable, max(named) as named, max(now) as now
       from (

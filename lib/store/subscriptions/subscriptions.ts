@@ -206,6 +206,7 @@ function createSubscriptionRows(offsetOf: ClockOffset) {
         row.lease_token === null ? row.refresh_at : Math.max(row.refresh_at ?? 0, row.store_now),
       ),
       quiet: row.quiet_until_read === 1,
+      entitles: row.entitles === 1,
     }
   }
 

@@ -1,12 +1,12 @@
 import { type Sql, sql } from '../sql/sql.js'
 
 /**
- * The column `unread` of a new lane or entry, as SQL: 0 for a change, and for an event whose subscription was read before.
- * Only the platform can show a subscription, so nobody can make these up. Everything else may be a first purchase or made
+ * The column `unread` of a new lane or entry, as SQL: 0 for what a read made, and for an event whose subscription was read
+ * before. Only the platform can show a subscription, so nobody can make these up. Everything else may be a first purchase or made
  * up by somebody who knows the delivery secret, and comes behind the others in every queue.
  */
-export function unreadOf(isChange: Sql, subscription: Sql): Sql {
-  return sql`case when ${isChange} then 0 else coalesce((
+export function unreadOf(isOfRead: Sql, subscription: Sql): Sql {
+  return sql`case when ${isOfRead} then 0 else coalesce((
     select subscriptions.unread from subscriptions where subscription_uid = ${subscription}
   ), 1) end`
 }

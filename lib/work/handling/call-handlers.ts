@@ -3,7 +3,7 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
 import { classOf, stackOf, thrownText } from '../../base/errors.js'
 import { deepFreeze } from '../../base/freeze.js'
 import { orAborted } from '../../base/waiting.js'
-import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
+import type { Entry, EntryEnd, EntryKind, Store, ToldItems } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
 import { createHandlerCall } from './call-handler.js'
 import type { AnyHandler, Handlers } from './handlers.js'
@@ -23,8 +23,17 @@ export interface FailedCall {
   retryInMs: number | null
 }
 
+/**
+ * What an entry of the kind `entitlement` comes to. `payload`: null if handlers have nothing to do. `told`: what they know
+ * when they have succeeded; null: the same as before.
+ */
+interface Telling {
+  payload: unknown
+  told: ToldItems | null
+}
+
 /** The payload of an entry, or why it cannot be made now. */
-type Prepared = { payload: unknown } | { error: unknown }
+type Prepared = { payload: unknown } | Telling | { error: unknown }
 
 /**
  * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
@@ -38,13 +47,17 @@ export type Handled = EntryEnd['result'] & {
 
 /**
  * Calls the handlers of an entry concurrently. When one fails, this process calls only the failed ones again. All of them
- * are called after a restart, a replay or a try of another process, if the lease of the first try was lost, and for an
- * entry that is not among the last 1,000 that failed in part.
+ * are called after a restart, a replay or a try of another process, if the lease of the first try was lost, for an
+ * entry that is not among the last 1,000 that failed in part, and for an entitlement, which may be another one by then.
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
-  /** The payload for a handler, from the journal entry: a value or a promise. Handlers get it frozen. */
+  /**
+   * The payload for a handler, from the journal entry: a value or a promise. Handlers get it frozen. Of the kind
+   * `entitlement` a promise of a `Telling`.
+   */
   payloadOf(entry: Entry): unknown
+  store: Pick<Store, 'beginTelling'>
   marketplace: () => unknown
   timeoutMs: number
   /** Pauses between tries. After the last one the entry is dead until it is replayed. */
@@ -57,7 +70,7 @@ export function createHandlerCalls(options: {
   /** `label.handler` is the topic of the handler and its number in this process. `payload` is that of the entry. */
   onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string; payload: string }): void
 }) {
-  const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
+  const { handlers, payloadOf, store, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
   const putOffs = createPutOffs(options)
   /**
@@ -112,7 +125,11 @@ export function createHandlerCalls(options: {
 
     /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
     prepare(entry: Entry, interrupted: AbortSignal): Prepared | Promise<Prepared> {
-      const asPrepared = (payload: unknown): Prepared => ({ payload: deepFreeze(payload) })
+      const asPrepared = (made: unknown): Prepared => {
+        if (entry.kind !== 'entitlement') return { payload: deepFreeze(made) }
+        const { payload, told } = made as Telling
+        return { payload: deepFreeze(payload), told }
+      }
       try {
         const made = payloadOf(entry)
         if (!(made instanceof Promise)) return asPrepared(made)
@@ -135,18 +152,29 @@ export function createHandlerCalls(options: {
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
       const before = succeeded.get(entry.id)
-      const done = before?.lease === entry.triedUnder ? before.done : new Set<AnyHandler>()
+      const finished = before?.lease === entry.triedUnder ? before.done : new Set<AnyHandler>()
       if ('error' in prepared) {
-        if (done.size > 0) succeeded.set(entry.id, { done, lease })
+        if (finished.size > 0) succeeded.set(entry.id, { done: finished, lease })
         return withoutPayload(entry, registered, prepared.error)
       }
       putOffs.ended(entry)
       const { payload } = prepared
-      const left = registered.filter((handler) => !done.has(handler))
+      const told = 'told' in prepared ? prepared.told : null
+      const done: Handled = told === null ? { kind: 'done' } : { kind: 'done', told }
+      if ('told' in prepared && payload === null) return done
+      if (told !== null) {
+        const lane = { id: entry.key, leaseToken: lease }
+        try {
+          if (!(await store.beginTelling(lane, told.businessUid)) || interrupted.aborted) return undefined
+        } catch (error) {
+          return withoutPayload(entry, registered, error)
+        }
+      }
+      const left = registered.filter((handler) => !finished.has(handler))
       const outcomes = await Promise.allSettled(
         left.map(async (handler) => {
           await one.call(handler, payload, entry, interrupted)
-          done.add(handler)
+          finished.add(handler)
         }),
       )
       const failures = outcomes.flatMap((outcome, i) =>
@@ -154,10 +182,10 @@ export function createHandlerCalls(options: {
       )
       if (failures.length === 0) {
         succeeded.delete(entry.id)
-        return { kind: 'done' }
+        return done
       }
       if (interrupted.aborted) return undefined
-      succeeded.set(entry.id, { done, lease })
+      if (!('told' in prepared)) succeeded.set(entry.id, { done: finished, lease })
       return failed(entry, failures)
     },
   }

@@ -3,6 +3,7 @@ import { createSlices } from '../../base/waiting.js'
 import {
   type DeadEntry,
   type Entry,
+  isOfRead,
   LANE_URGENCY,
   type LaneClaim,
   type LaneUrgency,
@@ -37,7 +38,7 @@ type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
  */
 export function createDispatcher(
   options: HandlerCallsOptions & {
-    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane'>
+    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane' | 'beginTelling'>
     /** The topics whose entries may be claimed now. By default all that have handlers. */
     topics?(): Topic[]
     concurrency: number
@@ -57,12 +58,12 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
-  let handlesChanges = false
+  let handlesReads = false
   const classes = createClasses<LaneClaim, LaneUrgency>({
     classes: Object.values(LANE_URGENCY),
     unread: LANE_URGENCY.eventOfUnread,
-    // Anybody with the delivery secret can make up events of a business that he knows, but no change.
-    isLong: (urgency) => handlesChanges && urgency !== LANE_URGENCY.change,
+    // Anybody with the delivery secret can make up events of a business that he knows, but nothing that a read makes.
+    isLong: (urgency) => handlesReads && urgency !== LANE_URGENCY.change,
   })
   /** Lanes whose lease may have been revoked. Before their next entry is handled, the store confirms the lease. */
   const doubted = new WeakSet<LaneClaim>()
@@ -87,7 +88,7 @@ export function createDispatcher(
   async function claim(free: number, others: readonly LaneClaim[]) {
     const topics = claimable()
     if (topics.length === 0) return { items: [], isAll: true }
-    handlesChanges = topics.includes('change')
+    handlesReads = topics.some(isOfRead)
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)
@@ -146,7 +147,8 @@ export function createDispatcher(
         const result = await calls.call(entry, prepared, { lease: lane.leaseToken, interrupted })
         if (!result) break
         results.add(entry, result)
-        if (result.kind === 'retry') break
+        // The next entry of an entitlement compares with what handlers know then, so that is written first.
+        if (result.kind === 'retry' || 'told' in result) break
         results.writeSoon()
       }
     } finally {

@@ -45,6 +45,7 @@ export function createHandlers({ onTopicsChange = () => {} }: { onTopicsChange?:
     onAny: (handler: AnyHandler) => add(EVERY_EVENT, handler),
     onUnrecognised: (handler: AnyHandler) => add('unrecognised', handler),
     onChange: (handler: AnyHandler) => add('change', handler),
+    onEntitlement: (handler: AnyHandler) => add('entitlement', handler),
 
     for(entry: Pick<Entry, 'kind' | 'name'>): AnyHandler[] {
       const ofEvery = entry.kind === 'event' ? byTopic.get(EVERY_EVENT) : undefined

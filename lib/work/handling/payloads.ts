@@ -16,14 +16,15 @@ export interface UnrecognisedDelivery {
 /**
  * Turns journal entries into the payloads of handlers. That of a change is a promise, because it has the answer for the
  * business: the one from the store, never one from memory. It rejects with `entitlement_unknown` while the answer is not
- * known, and with the store's own error when the store rejects.
+ * known, and with the store's own error when the store rejects. Of an entitlement it is a `Telling` (`call-handlers.ts`).
  */
 export function createPayloads(options: {
   classify(envelope: unknown): { recognised: true; name: string; data: unknown } | { recognised: false }
   store: Pick<Store, 'subscriptionsOf'>
   answerOf(subscriptions: readonly Subscription[]): { entitled: boolean; known: boolean; meaning: string }
+  tellingOf(entry: Entry): Promise<unknown>
 }) {
-  const { classify, store, answerOf } = options
+  const { classify, store, answerOf, tellingOf } = options
 
   async function withAnswer(change: StoredChange): Promise<PurchaseChange> {
     const { entitled, known, meaning } = answerOf(await store.subscriptionsOf(change.business_uid))
@@ -32,7 +33,9 @@ export function createPayloads(options: {
     throw new MarketplaceError('entitlement_unknown', message)
   }
 
-  return function payloadOf({ id, kind, name, payload, issues, receivedAt: receivedMs }: Entry): unknown {
+  return function payloadOf(entry: Entry): unknown {
+    const { id, kind, name, payload, issues, receivedAt: receivedMs } = entry
+    if (kind === 'entitlement') return tellingOf(entry)
     const value: unknown = JSON.parse(payload)
     if (kind === 'change') return withAnswer(value as StoredChange)
     const receivedAt = new Date(receivedMs).toISOString()

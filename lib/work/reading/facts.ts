@@ -26,7 +26,7 @@ export interface Move {
   record: SubscriptionRecord | null
 }
 
-export interface Conclusion extends Omit<ReadFinish, 'changes'> {
+export interface Conclusion extends Omit<ReadFinish, 'changes' | 'entitlements'> {
   /** None, or one; two when the subscription went from one business to another. */
   moves: Move[]
 }

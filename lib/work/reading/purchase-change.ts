@@ -34,8 +34,8 @@ export interface StoredChange {
   /**
    * Why the subscription was read. `event`: an event named it or its business. `request`: `track` or `refresh`. `import`:
    * an import, `subscriptions.refreshAll`, or the first read after a restore, a migration or a correction of
-   * `app.purchasableUid`. `reconcile`: the regular read, so no event had announced the change. A retry and a verification
-   * have the cause of the read that they follow.
+   * `app.purchasableUid`. `reconcile`: the regular read, so no event had announced the change. `clock`: the answer of
+   * `entitledWhen` ended, so it was read early. A retry and a verification have the cause of the read that they follow.
    */
   cause: Cause
   /** The record as last read. */

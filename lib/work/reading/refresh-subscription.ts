@@ -3,6 +3,7 @@ import type { SubscriptionRecord } from '../../base/record.js'
 import type { ReadResult } from '../../platform/read-result.js'
 import type { ReadClaim, Store } from '../../store/port/store.js'
 import { writeWhileLeased } from '../leases/lease.js'
+import { type AccessOf, entitlementsOf, withAccess } from './access.js'
 import { createEndCheck, hasFailed, readOthersAgain } from './believe-end.js'
 import { concludeRead } from './conclude-read.js'
 import { isNotShown } from './end-evidence.js'
@@ -14,6 +15,7 @@ export interface ReadingOptions {
   store: Pick<Store, 'finishRead' | 'otherBusinesses' | 'readOthers'>
   read(request: { subscriptionUid: string; businessUid: string; signal: AbortSignal }): Promise<ReadResult>
   stateOf(record: SubscriptionRecord): string | null
+  accessOf: AccessOf
   reconcileEveryMs: number
   /** See `ConcludeEnvironment`. */
   maxStaleMs: number
@@ -29,7 +31,7 @@ export interface ReadingOptions {
 export function createRefreshSubscription(
   options: ReadingOptions & { outcomes: Pick<ReturnType<typeof createReadOutcomes>, 'note'> },
 ) {
-  const { store, read, stateOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes } = options
+  const { store, read, stateOf, accessOf, reconcileEveryMs, maxStaleMs, waitMs, outcomes } = options
   const { clock, random = Math.random, onRead = () => {} } = options
   const checkEnd = createEndCheck(store)
 
@@ -75,11 +77,15 @@ export function createRefreshSubscription(
       const env = { now: clock.now(), random, reconcileEveryMs, maxStaleMs, waitMs, stateOf, ofCandidate }
       const facts = readFacts(claim, result, env)
       const belief = await checkEnd(facts)
-      const conclusion = concludeRead(claim, result, { ...env, belief })
+      const conclusion = withAccess(claim, concludeRead(claim, result, { ...env, belief }), {
+        accessOf,
+        now: clock.now(),
+      })
       const { moves, ...finish } = conclusion
       const written = {
         ...finish,
         changes: moves.map((move) => changeOf(claim, move, finish, clock)),
+        entitlements: entitlementsOf(claim, finish, clock),
       }
       const isHeld = writeWhileLeased(() => store.finishRead(claim, written), signal, clock)
       onWriting()

@@ -79,9 +79,9 @@ export function nameOf({
 }: Pick<EntryRow, 'kind' | 'name'> & { cause?: string | null }): string {
   return kind === 'event' || kind === 'action'
     ? name
-    : kind === 'change'
-      ? `change of a subscription${cause ? ` (cause: ${cause})` : ''}`
-      : 'unrecognised delivery'
+    : kind === 'unrecognised'
+      ? 'unrecognised delivery'
+      : `change of ${kind === 'change' ? 'a subscription' : 'the access'}${cause ? ` (cause: ${cause})` : ''}`
 }
 
 export function toneOfStatus(status: string): 'yes' | 'no' | 'wait' | 'plain' {

@@ -47,7 +47,8 @@ export function Replay(props: {
               {preview.sample.map((row) => (
                 <li key={row.id}>
                   <When at={row.receivedAt} /> {nameOf(row)} {row.business_uid}
-                  {row.kind === 'change' && `, entitled now: ${row.entitled ?? 'not known'}`}
+                  {(row.kind === 'change' || row.kind === 'entitlement') &&
+                    `, entitled now: ${row.entitled ?? 'not known'}`}
                 </li>
               ))}
               {preview.takes > preview.sample.length && (

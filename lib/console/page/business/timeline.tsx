@@ -68,7 +68,7 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
     const about = item.subscription_uid === null ? '' : ` (${item.subscription_uid})`
     return { text: `${item.action} by ${item.actor ?? 'an unknown person'}${why}${about}`, tone: 'plain' }
   }
-  const of = item.of === 'change' ? 'Change' : item.name || 'Delivery'
+  const of = { change: 'Change', entitlement: 'Change of access', delivery: item.name || 'Delivery' }[item.of]
   const error = item.error === null ? '' : `: ${item.error}`
   if (item.outcome === 'done') return { text: `${of} handled by the app`, tone: 'plain' }
   if (item.outcome === 'unhandled')

@@ -3,6 +3,7 @@ import { MarketplaceError, messageOf } from '../../../base/errors.js'
 import { nextTurn, sleep } from '../../../base/waiting.js'
 import { createJournal } from '../../journal/journal.js'
 import { createLanes } from '../../lanes/lanes.js'
+import { createToldEntitlements } from '../../lanes/told-entitlements.js'
 import { TAKEN_BACK } from '../../leases/leases.js'
 import { appOf, ofCopied, UNFINISHED_COPY } from '../../ownership.js'
 import type { EntryStatus, NewAction } from '../../port/store.js'
@@ -62,7 +63,7 @@ export async function copyTables(options: {
       requireEqual(copied, await countsOf(from, reading(from)), CHANGED)
       if (await source.isTaken()) throw new Error(CHANGED)
       requireEqual(copied, await countsOf(to, (query) => query.execute(trx)), 'the target has other rows')
-      await createJournal(to, createLanes(to)).insertAction(trx, action)
+      await createJournal(to, createLanes(to), createToldEntitlements(to)).insertAction(trx, action)
       await setOwner(trx, fromOwner)
       return copied
     })
@@ -148,7 +149,7 @@ const NOTICED_WITHIN_MS = SECOND / 4
 /** Requires that the target is empty, and writes into it that it belongs to this copy. */
 async function begin(to: Engine, trx: Connection, fromOwner: Owner | undefined, mark: string) {
   const owner = await ownerOf(trx, to.forUpdate)
-  for (const table of ['subscriptions', 'journal', 'lanes', 'handlers']) {
+  for (const { name: table } of COPIED_TABLES) {
     const rows = await sql`select 1 as one from ${sql.ref(table)} limit 1`.execute(trx)
     if (rows.length > 0)
       throw failed(
@@ -243,6 +244,7 @@ const namesOf = (columns: CopiedTable['columns']) => sql.join(Object.keys(column
 /** The count to which a row belongs. */
 function countOf({ name }: CopiedTable, row: Row): keyof CopiedCounts {
   if (name === 'journal') return row.status as EntryStatus
+  if (name === 'told_entitlements') return 'told'
   return name === 'handlers' ? 'topics' : (name as 'subscriptions' | 'lanes')
 }
 

@@ -5,8 +5,11 @@ import type { Engine } from '../engine.js'
 import { type Sql, sql } from '../sql.js'
 import { ofStatus } from './tables.js'
 
-/** What a store contains: its subscriptions, the entries of each status, the lanes, and the topics of handlers. */
-export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics', number>
+/**
+ * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, and the businesses
+ * whose entitlement handlers were told of.
+ */
+export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told', number>
 
 /** Asks a store, inside a transaction or outside of one. */
 export type Ask = <Of>(query: Sql<Of>) => Promise<Of[]>
@@ -47,6 +50,7 @@ export async function countsOf(engine: Pick<Engine, 'byIndex'>, ask: Ask): Promi
   counts.subscriptions = await count('subscriptions', 'subscription_uid', '')
   counts.lanes = await count('lanes', 'key', '')
   counts.topics = await count('handlers', 'topic', '')
+  counts.told = await count('told_entitlements', 'business_uid', '')
   return counts
 }
 
@@ -62,4 +66,5 @@ export const noCounts = (): CopiedCounts => ({
   dead: 0,
   lanes: 0,
   topics: 0,
+  told: 0,
 })

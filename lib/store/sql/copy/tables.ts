@@ -1,7 +1,13 @@
 import { SECOND } from '../../../base/clock.js'
 import { ENTRY_KINDS, ENTRY_STATUSES } from '../../port/journal.js'
 import type { Engine } from '../engine.js'
-import type { HandlersTable, JournalTable, LanesTable, SubscriptionsTable } from '../schema.js'
+import type {
+  HandlersTable,
+  JournalTable,
+  LanesTable,
+  SubscriptionsTable,
+  ToldEntitlementsTable,
+} from '../schema.js'
 import { type Sql, sql } from '../sql.js'
 
 /**
@@ -46,6 +52,7 @@ const SUBSCRIPTIONS: Record<keyof SubscriptionsTable, Kind> = {
   update_at: 'date',
   end_at: 'date',
   quiet_until_read: 'number',
+  entitles: 'number',
   created_at: 'date',
 }
 
@@ -90,6 +97,12 @@ const HANDLERS: Record<keyof HandlersTable, Kind> = {
   rescue_from: 'lease',
 }
 
+const TOLD_ENTITLEMENTS: Record<keyof ToldEntitlementsTable, Kind> = {
+  business_uid: 'text',
+  items: 'text',
+  uncertain: 'number',
+}
+
 /** A table to copy, by a unique key. `page`: the keys of the next rows in their order, after a place. */
 export interface CopiedTable {
   name: string
@@ -105,6 +118,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   { name: 'journal', key: 'id', columns: JOURNAL, start: 0, page: pageOfJournal },
   byKey('lanes', 'key', LANES),
   byKey('handlers', 'topic', HANDLERS),
+  byKey('told_entitlements', 'business_uid', TOLD_ENTITLEMENTS),
 ]
 
 function byKey(name: string, key: string, columns: Record<string, Kind>, bytes = sql`0`): CopiedTable {
