@@ -38,6 +38,7 @@ export type {
   TrackedSubscription,
 } from './operations/subscriptions/subscriptions.js'
 export type { MarketplaceOptions } from './options.js'
+export type { FindSubscriptions } from './platform/find-subscriptions.js'
 export { appToken, businessToken, directoryToken, type Token } from './platform/token.js'
 export type { PostgresPool } from './postgres/pool.js'
 export { restoreBackup } from './restore.js'

@@ -89,6 +89,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           explain,
           // Time for a token and a read, after the pause between two reads.
           timeoutMs: 2 * internals.callTimeoutMs + SECOND,
+          searches: parts.searches,
           clock,
         }),
       ),

@@ -18,6 +18,7 @@ import {
   sentences,
   without,
 } from './option-checks.js'
+import type { FindSubscriptions } from './platform/find-subscriptions.js'
 import { type PostgresStore, storeFaults } from './store-option.js'
 import { isLogger, type Logger } from './telemetry/logger.js'
 
@@ -55,6 +56,13 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     authUrl: string
     /** Makes the calls, in place of the global `fetch`: for a proxy, or an agent of your own. */
     fetch?: typeof globalThis.fetch | undefined
+    /**
+     * Returns the uids of all subscriptions of a business, for a platform that can list them: then a purchase is found whose
+     * webhook was lost. It is called once for all processes, for a business without a stored subscription: at the first question
+     * about it, at an install, and at each reconcile. Until it has answered, the reason is `not_read_yet`. Per call 10 s, at
+     * most 1,000 uids.
+     */
+    findSubscriptions?: FindSubscriptions | undefined
   }
   /**
    * The last path segment of the address the platform delivers to: one, or several while rotating. Those of the pages and
@@ -185,6 +193,7 @@ const OPTIONS = z.strictObject({
     baseUrl: platformAddress,
     authUrl: platformAddress,
     fetch: fn.optional(),
+    findSubscriptions: fn.optional(),
   }),
   deliverySecrets: oneOrMore(z.string().superRefine(without(secretFaults))),
   store: z

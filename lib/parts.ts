@@ -21,6 +21,7 @@ import { createSettling } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
 import type { MarketplaceOptions, ResolvedOptions } from './options.js'
 import { createPlatformClient } from './platform/client.js'
+import { createFindSubscriptions } from './platform/find-subscriptions.js'
 import { ownerOf } from './store/ownership.js'
 import { storeFor } from './store-option.js'
 import { outsideTraces } from './telemetry/spans.js'
@@ -63,6 +64,8 @@ export function createParts<Custom extends EventDefinitions>(
     fetch: given.platform.fetch,
     clock,
   })
+  const { findSubscriptions } = given.platform
+  const searches = findSubscriptions ? store : undefined
 
   const { entitledWhen = (record: SubscriptionRecord) => grants(record.purchase_state) } = given
   const ownRule = createOwnRule({
@@ -77,6 +80,7 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     rules,
     waitMs: freshness.waitMs,
+    searches,
     clock,
     during: (query) => lifecycle.during(query),
   })
@@ -95,6 +99,7 @@ export function createParts<Custom extends EventDefinitions>(
   const settling = createSettling({
     store,
     topics: options.worker ? handlers.topics : undefined,
+    searches: searches !== undefined,
     areTopicsKnown: () => worker?.areTopicsKnown() ?? true,
     clock,
   })
@@ -108,6 +113,7 @@ export function createParts<Custom extends EventDefinitions>(
     purchasableUids,
     codeNames,
     isAccess: access,
+    searches: searches !== undefined,
     secrets: fingerprints,
     clock,
     onAccepted,
@@ -136,6 +142,17 @@ export function createParts<Custom extends EventDefinitions>(
             reporting.read(claim, result, conclusion)
             if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
           },
+        },
+        searching: findSubscriptions && {
+          find: createFindSubscriptions({
+            findSubscriptions,
+            fetchAppToken: platform.fetchAppToken,
+            dropAppToken: platform.dropAppToken,
+            fetch: given.platform.fetch,
+            timeoutMs: internals.callTimeoutMs,
+            clock,
+          }),
+          onFailed: reporting.searchFailed,
         },
         handling: {
           handlers,
@@ -179,7 +196,11 @@ export function createParts<Custom extends EventDefinitions>(
   const { during, isClosed, whyNotOpen } = lifecycle
   const { health, readiness } = createHealthCheck({
     store: {
-      counts: () => store.counts(freshness.maxStaleMs),
+      async counts() {
+        const counts = await store.counts(freshness.maxStaleMs)
+        // Without the option, those of an app that had it are left, which nobody makes.
+        return searches ? counts : { ...counts, failedSearches: 0, oldestSearchMs: null }
+      },
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
       cleanUp: () => store.cleanUp(),
       async turnedAway() {
@@ -218,6 +239,7 @@ export function createParts<Custom extends EventDefinitions>(
     registry,
     store,
     clock,
+    searches,
     rules,
     retention,
     platform,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { DAY } from '../../lib/base/clock.js'
-import type { NewEvent, ReadClaim, Store } from '../../lib/store/port/store.js'
+import type { NewEvent, ReadClaim, SearchClaim, Store } from '../../lib/store/port/store.js'
 import { byBytes } from '../../lib/store/sql/lock-order.js'
 import {
   ALL_URGENCIES,
@@ -51,6 +51,27 @@ describe('G240 two transactions that lock the same rows', () => {
     await expectNoDeadlock(address, `select from subscriptions where subscription_uid in ('o', 'zz')`, [
       () => stores[0].accept([eventOf('n'), install('b1')]),
       () => stores[1].accept(['n', 'o', 'z'].map((uid) => eventOf(uid))),
+    ])
+  })
+
+  it('accept an install that searches and finish a search in one order', async () => {
+    const { address, stores } = await open()
+    await stores[0].accept(['a', 'z'].map((uid) => eventOf(uid)))
+    await stores[0].requestSearch('b1', 'question')
+    const [claim] = await stores[0].claimSearches({ limit: 1, installLimit: 0, leaseMs: 60_000 })
+    const searching = eventOf('none', {
+      businessUid: 'b1',
+      refresh: { ...business('b1', true), search: true },
+    })
+    await expectNoDeadlock(address, `select from subscriptions where subscription_uid = 'z'`, [
+      () => stores[1].accept([eventOf('a'), eventOf('z'), searching]),
+      () =>
+        stores[0].finishSearch(claim as SearchClaim, {
+          kind: 'answered',
+          found: ['a'],
+          failure: null,
+          nextInMs: 60_000,
+        }),
     ])
   })
 

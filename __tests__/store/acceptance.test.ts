@@ -355,6 +355,7 @@ function committer({
     },
     ownership: { async check() {} },
     request: () => [],
+    searches: { installed: async () => [] },
     subscriptions: {
       async readAmong() {
         await lookUp?.()

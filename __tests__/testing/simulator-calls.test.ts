@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { EVENTS } from '../../lib/events/registry.js'
+import type { Simulator } from '../../lib/testing/index.js'
 import { jumpingClock } from '../support/machine/jumping-clock.js'
 import {
   accessToken,
@@ -10,6 +11,34 @@ import {
   tokenQuery,
   tokenReply,
 } from '../support/platform/simulator-calls.js'
+
+describe('the list of subscriptions', () => {
+  async function list(platform: Simulator, listed: string, token: string) {
+    const query = new URLSearchParams({ 'filter[business_uid]': listed })
+    const reply = await fetch(`${platform.baseUrl}/business/subscriptionsmng/v1/subscriptions?${query}`, {
+      headers: { authorization: `Bearer ${token}` },
+    })
+    const json = (await reply.json()) as { data?: { subscriptions: { uid: string }[] } }
+    return { status: reply.status, uids: json.data?.subscriptions.map(({ uid }) => uid) }
+  }
+
+  it('has those of the business of the token, if it is switched on', async () => {
+    const { platform } = await start({ listsSubscriptions: true })
+    const bought = ['b1', 'b1', 'b2'].map(
+      (business_uid) => platform.purchase({ business_uid, payment: 'succeeded' }).uid,
+    )
+    const token = await accessToken(platform, 'b1')
+    expect(await list(platform, 'b1', token)).toEqual({ status: 200, uids: bought.slice(0, 2) })
+    expect(await list(platform, 'b2', token)).toEqual({ status: 200, uids: [] })
+    expect((await list(platform, 'b1', 'wrong')).status).toBe(401)
+  })
+
+  it('does not exist otherwise', async () => {
+    const { platform } = await start()
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    expect((await list(platform, 'b1', await accessToken(platform, 'b1'))).status).toBe(400)
+  })
+})
 
 describe('the token endpoint', () => {
   it('refuses wrong credentials as invalid_client', async () => {

@@ -244,8 +244,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   }
   businesses: {
     /**
-     * Reads all known subscriptions of the business again, waits for the reads (at most 21 s + `freshness.waitMs`), and
-     * answers like `explain`. It waits for those that were read before, and only if none was, for those that were just named.
+     * Reads all known subscriptions of the business again, or searches for them if none is stored, waits (at most 21 s +
+     * `freshness.waitMs`), and answers like `explain`. It waits for those that were read before, and only if none was, for others.
      *
      * @example const { entitled, explanation } = await marketplace.businesses.refresh('business-1')
      */

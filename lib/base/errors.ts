@@ -43,6 +43,7 @@ export const ERROR_CODES = {
   platform_record_missing: { status: 503, retryable: true, refusal: true },
   token_refused: { status: 503, retryable: true, refusal: true },
   app_credentials_refused: { status: 503, retryable: true },
+  find_subscriptions_failed: { status: 503, retryable: true },
   // Store
   store_driver_missing: { status: 500, retryable: false },
   store_corrupt: { status: 500, retryable: false },

@@ -115,6 +115,18 @@ export const PROBLEMS = {
       'The platform answers for most businesses that it knows no such subscription. They keep their access for freshness.maxStaleMs.',
     next: 'Check platform.baseUrl, and whether the app may still read subscriptions.',
   },
+  searches_overdue: {
+    status: 'degraded',
+    means:
+      'Searches with platform.findSubscriptions are due and are not made: no process with a worker has this option, or it does not keep up. Businesses without a stored subscription get 503.',
+    next: 'Start a process with a worker and the option platform.findSubscriptions. If one runs, look at the other problems.',
+  },
+  find_subscriptions_failed: {
+    status: 'degraded',
+    means:
+      'Searches with your option platform.findSubscriptions fail: it throws, takes too long or returns no array of identifiers, or the platform gives no token. Businesses without a stored subscription get 503.',
+    next: 'Look at the error in the log. If the platform is down, wait: the searches are tried again by themselves. Otherwise correct the option.',
+  },
   reads_end_process: {
     status: 'degraded',
     means:

@@ -15,6 +15,9 @@ export const WARNINGS = {
   entitled_when_failed:
     'The option entitledWhen gave no answer, so access is denied with the reason entitled_when_failed, and the gate replies ' +
     '503. It must return true, false or { entitled, until } at once. health() is degraded until the rule answers',
+  find_subscriptions_failed:
+    'The option platform.findSubscriptions gave no answer, so a business without a stored subscription gets 503 until it does. It ' +
+    'must return an array of at most 1,000 identifiers, within 10 s. It is called again after a pause, and health() is degraded',
   otherwise_failed:
     'The `otherwise` of listener() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   purchase_url_failed:

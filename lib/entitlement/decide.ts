@@ -2,7 +2,7 @@ import { HOUR } from '../base/clock.js'
 import { REFUSALS } from '../base/errors.js'
 import { deepFreeze } from '../base/freeze.js'
 import { type SubscriptionRecord, storable } from '../base/record.js'
-import type { Subscription } from '../store/port/store.js'
+import type { Search, Subscription } from '../store/port/store.js'
 import { CLOSED, type RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
@@ -59,22 +59,30 @@ export interface DecisionRules {
   maxStaleMs: number
 }
 
-/** The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. */
+/**
+ * The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. `search`: the
+ * search for subscriptions, of a business without one; undefined where nobody searches.
+ */
 export function decide(
   business_uid: string,
   subscriptions: readonly Subscription[],
   rules: DecisionRules,
   now: number,
+  search?: Pick<Search, 'isAnswered' | 'failure'>,
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
   const [best] = byWeight(verdicts)
   const decision = decisionOf(
     business_uid,
-    best?.reason ?? 'unknown_business',
+    best?.reason ?? (search?.isAnswered === false ? 'not_read_yet' : 'unknown_business'),
     best?.asOf ?? null,
     verdicts,
     now,
   )
+  if (best === undefined && search?.failure) {
+    const failed = `The last search for subscriptions failed (${search.failure}).`
+    return Object.freeze({ ...decision, explanation: `${decision.explanation} ${failed}` })
+  }
   if (best?.reason !== 'other_app') return decision
   const itsOwn = rules.purchasableUids.join(', ')
   const mismatch = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`

@@ -24,6 +24,8 @@ export interface Entitlements {
  */
 export function createEntitlements(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst' | 'subscribe'>
+  /** Searches the platform for subscriptions of a business without one; undefined where nobody does. */
+  searches?: Pick<Store, 'searchOf' | 'requestSearch'> | undefined
   rules: DecisionRules
   /** How long a caller waits for a requested read, counted from the request, and in all. */
   waitMs: number
@@ -33,10 +35,10 @@ export function createEntitlements(options: {
   /** Keeps the process alive during a query of the store. An answer from memory does not call it. */
   during?<T>(query: Promise<T>): Promise<T>
 }): Entitlements {
-  const { store, rules, waitMs, ttlMs, maxEntries, clock } = options
+  const { store, rules, waitMs, searches, ttlMs, maxEntries, clock } = options
   const { during = (query) => query } = options
   const cache = createDecisionCache({ maxStaleMs: rules.maxStaleMs, ttlMs, maxEntries, clock })
-  const loads = createDecisionLoads({ store, rules, waitMs, cache, clock, during })
+  const loads = createDecisionLoads({ store, rules, waitMs, searches, cache, clock, during })
 
   const unsubscribe = store.subscribe((hint) => {
     if (hint.kind === 'journal') return

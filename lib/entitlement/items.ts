@@ -50,7 +50,7 @@ export function decisionAbout(
     .filter(({ purchasable_uid }) => purchasable_uid === null || items.includes(purchasable_uid))
     .map((verdict) => asOfNow(verdict, maxStaleMs, now))
   const [best] = byWeight(verdicts)
-  const withoutOne = subscriptions.length > 0 ? 'other_item' : 'unknown_business'
+  const withoutOne = subscriptions.length > 0 ? 'other_item' : reason
   const about = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
   // An answer from memory while the database is down stays marked as stale.
   return decision.stale && reason !== 'stale' ? deepFreeze({ ...about, stale: true }) : about

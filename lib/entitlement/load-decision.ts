@@ -1,7 +1,7 @@
 import { LRUCache } from 'lru-cache'
-import { type Clock, SECOND } from '../base/clock.js'
+import { type Clock, DAY, SECOND } from '../base/clock.js'
 import { createRecheck } from '../base/waiting.js'
-import { MAX_READ_INTERVAL_MS, type Store, type Subscription } from '../store/port/store.js'
+import { MAX_READ_INTERVAL_MS, type Search, type Store, type Subscription } from '../store/port/store.js'
 import { isBehindOthers } from '../store/subscriptions/claims.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
@@ -19,18 +19,23 @@ interface Load {
  * repeats a query once if a commit has outdated it. An answer that is outdated again is still true for those who asked
  * before; it is not cached, and who asks later gets one of a later load. So a flood of commits keeps no caller waiting.
  *
+ * With `searches` a business without a subscription is searched for at the platform: the first question requests it, and waits
+ * for it as for a read.
+ *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
  * see docs/decisions/pages-wait-once.md.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
+  /** Searches the platform for subscriptions of a business without one; undefined where nobody does. */
+  searches?: Pick<Store, 'searchOf' | 'requestSearch'> | undefined
   rules: DecisionRules
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
   clock: Clock
   during<T>(query: Promise<T>): Promise<T>
 }) {
-  const { store, rules, waitMs, cache, clock, during } = options
+  const { store, rules, waitMs, searches, cache, clock, during } = options
   /** The loads of a business under way, the newest last. All but that one are behind. */
   const loads = new Map<string, Load[]>()
   /** How long the callers of a business that may use the app have waited since the last five seconds without a requested read. */
@@ -74,6 +79,8 @@ export function createDecisionLoads(options: {
           queriedAt = clock.monotonic()
           isQuerying = true
           const subscriptions = await store.subscriptionsOf(businessUid)
+          const isSearched = searches && subscriptions.length === 0
+          const search = isSearched ? await searchFor(businessUid, searches) : undefined
           isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
             isPutFirst = true
@@ -82,11 +89,12 @@ export function createDecisionLoads(options: {
           isRepeat = outdated && !isRepeat
           if (isRepeat) continue
           const waitedMs = clock.monotonic() - beganAt
-          const decision = decide(businessUid, subscriptions, rules, clock.now())
+          const decision = decide(businessUid, subscriptions, rules, clock.now(), search)
           const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
           if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
           const spentMs = Math.max(waitedMs, spent.get(businessUid) ?? 0)
-          const patienceMs = Math.min(Math.max(0, ...owed.map(leftMs)), waitMs - spentMs)
+          const left = [...owed.map(leftMs), search ? leftOfSearchMs(search) : 0]
+          const patienceMs = Math.min(Math.max(...left), waitMs - spentMs)
           if (patienceMs <= 0) {
             if (!superseded) cache.set(businessUid, decision, !outdated)
             return decision
@@ -118,6 +126,22 @@ export function createDecisionLoads(options: {
     return since === null ? 0 : waitMs - Math.max(0, clock.now() - since)
   }
 
+  /** The search for subscriptions of a business that has none, which the first question requests. */
+  async function searchFor(
+    businessUid: string,
+    searches: Pick<Store, 'searchOf' | 'requestSearch'>,
+  ): Promise<Search> {
+    const search = await searches.searchOf(businessUid)
+    if (search?.isAsked && clock.now() - search.wantedAt < WANTED_MS) return search
+    await searches.requestSearch(businessUid, 'question')
+    const first = { isAnswered: false, pending: true, isAsked: true, wantedAt: clock.now(), failure: null }
+    return search ?? (await searches.searchOf(businessUid)) ?? first
+  }
+
+  function leftOfSearchMs({ pending, failure, wantedAt }: Search): number {
+    return pending && failure === null ? waitMs - Math.max(0, clock.now() - wantedAt) : 0
+  }
+
   return {
     load,
     /** Outdates the load of one business, or all loads (null). */
@@ -127,6 +151,9 @@ export function createDecisionLoads(options: {
     },
   }
 }
+
+/** A search that somebody wants is noted as wanted again after this time, so that it is not deleted. */
+const WANTED_MS = DAY
 
 /** The most businesses whose waiting time is remembered. The callers of a forgotten one may wait again. */
 const MOST_WAITING = 10_000

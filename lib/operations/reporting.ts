@@ -142,6 +142,17 @@ export function createReporting(options: {
       telemetry.warn('entitled_when_failed', lineOf, kind)
     },
 
+    /** A search for subscriptions failed. The option may quote a reply of the platform, which no log gets. */
+    searchFailed({ code, why, cause }: { code: string; why?: string; cause?: unknown }) {
+      const lineOf = () => {
+        if (cause === undefined) return { message: why ? `findSubscriptions ${why}` : code }
+        const { message, stack } = said(cause, undefined)
+        return { message: `findSubscriptions threw ${message}`, stack }
+      }
+      log('searching', code, lineOf, 'warn')
+      if (why !== undefined) telemetry.warn('find_subscriptions_failed', lineOf, cause ? classOf(cause) : why)
+    },
+
     /** An entry became dead without a failed try. */
     died: (entry: DeadEntry) => failures.call(publicDeath(entry)),
 

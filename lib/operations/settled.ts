@@ -19,11 +19,13 @@ export function createSettling(options: {
   store: Pick<Store, 'dueWork'>
   /** The topics this process handles. Undefined if other processes do: then entries of all topics that a process handles count. */
   topics: (() => readonly Topic[]) | undefined
+  /** Whether searches for subscriptions count as reads. */
+  searches?: boolean
   /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
   areTopicsKnown(): boolean
   clock: Clock
 }) {
-  const { store, topics, areTopicsKnown, clock } = options
+  const { store, topics, searches = false, areTopicsKnown, clock } = options
   let accepting = 0
   const accepted = () => {
     accepting--
@@ -45,7 +47,11 @@ export function createSettling(options: {
     if (accepting > 0) return 'a delivery is being accepted'
     const areKnown = areTopicsKnown()
     // Asked in any case, because it rejects if the store cannot be used any more, so that nobody waits for that in vain.
-    const { reads, entries }: DueWork = await store.dueWork({ withinMs: SOON_MS, topics: topics?.() })
+    const { reads, entries }: DueWork = await store.dueWork({
+      withinMs: SOON_MS,
+      topics: topics?.(),
+      searches,
+    })
     if (accepting > 0) return 'a delivery is being accepted'
     if (!areKnown) return 'the store does not know a new handler yet'
     const due = [...(reads ? ['a read'] : []), ...(entries ? ['an entry of the journal'] : [])]

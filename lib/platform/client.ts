@@ -89,6 +89,9 @@ export function createPlatformClient(options: PlatformOptions) {
       }
     },
 
+    /** Forgets a token with which a call of the app has failed, so that its next try gets another one. */
+    dropAppToken: tokens.drop,
+
     registerWebhook: createRegisterWebhook({
       send,
       url: () => platformUrl(baseUrl, '/platform/v1/webhook/subscribe'),

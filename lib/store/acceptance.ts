@@ -10,6 +10,7 @@ import type { Hint, NewEvent } from './port/store.js'
 import type { Engine } from './sql/engine.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import type { RefreshRequests } from './subscriptions/requests.js'
+import type { Searches } from './subscriptions/searches.js'
 import type { Subscriptions } from './subscriptions/subscriptions.js'
 import { createTurnedAway, MAX_WAIT_MS } from './turned-away.js'
 import type { WriteHealth } from './write-health.js'
@@ -39,6 +40,7 @@ export function createAcceptance(options: {
   >
   ownership: Pick<Ownership, 'check'>
   request: RefreshRequests['request']
+  searches: Pick<Searches, 'installed'>
   journal: Pick<Journal, 'insert'>
   subscriptions: Pick<Subscriptions, 'readAmong'>
   health: Pick<WriteHealth, 'watch'>
@@ -54,7 +56,7 @@ export function createAcceptance(options: {
   /** The most that is stored of what deliveries make. */
   most?: Allowance
 }) {
-  const { engine, ownership, request, journal, subscriptions, health, clock, announce } = options
+  const { engine, ownership, request, searches, journal, subscriptions, health, clock, announce } = options
   const { whileOpen, isClosed, maxBatch = BATCH, maxWaiting = WAITING } = options
   const waiting: Size = { rows: 0, bytes: 0 }
   /** What waits for the store to open. */
@@ -153,10 +155,14 @@ export function createAcceptance(options: {
     const events = batch.flatMap((call) => call.events)
     const requests = batch.flatMap((call) => call.requests)
     const businesses = new Set(requests.map(({ request }) => request.businessUid))
+    const installs = requests.flatMap(({ request: each }) =>
+      each.kind === 'business' && each.search ? each.businessUid : [],
+    )
     await ownership.check()
+    const searched = await searches.installed(installs)
     const mark = engine.mark()
-    // Subscriptions before lanes, as the finish of a read locks them, so that neither deadlocks the other.
-    await engine.writeAll([...request(requests), ...journal.insert(events)])
+    // In the order in which all transactions lock rows (`sql/lock-order.ts`), so that none deadlocks another.
+    await engine.writeAll([...searched, ...request(requests), ...journal.insert(events)])
     // Others may see the commit before it is durable. Only the reply must wait.
     await engine.durable(mark)
     for (const businessUid of businesses) announce({ kind: 'requested', businessUid })

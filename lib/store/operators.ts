@@ -38,7 +38,7 @@ export function createObservation(
       return { arrivals: [...found.values()], completeSince: oldest }
     },
 
-    dueWork: ({ withinMs, topics }) =>
+    dueWork: ({ withinMs, topics, searches = false }) =>
       read(async (db) => {
         const soon = sql`${engine.now()} + ${Math.trunc(withinMs)}`
         // A range of the index for each class: SQLite scans the table for a condition on the time alone.
@@ -48,6 +48,12 @@ export function createObservation(
             (urgency) =>
               sql`select 1 from subscriptions where urgency = ${sql.lit(urgency)} and refresh_at <= ${soon}`,
           ),
+          ...(searches
+            ? [0, 1].map(
+                (asked) =>
+                  sql`select 1 from searches where asked = ${sql.lit(asked)} and (search_at <= ${soon} or lease_token is not null)`,
+              )
+            : []),
         ]
         // One statement sees one state. Between two, a read could end and write the change that the first did not see.
         const rows = await sql<{ reads: number; leased: number; topic: Topic | null }>`

@@ -26,12 +26,14 @@ import type { Hint, Store, StoreOwner } from './port/store.js'
 import { createClockOffset } from './sql/clock-offset.js'
 import type { Engine } from './sql/engine.js'
 import { MIGRATIONS } from './sql/migrations.js'
+import { run } from './sql/writes.js'
 import { createReadClaims, createReadFirst } from './subscriptions/claims.js'
 import { createSubscriptionCounts } from './subscriptions/counts.js'
 import { createReadFinishes } from './subscriptions/finishes.js'
 import type { Requested } from './subscriptions/merge-requests.js'
 import { createOtherBusinesses } from './subscriptions/other-businesses.js'
 import { createRefreshRequests } from './subscriptions/requests.js'
+import { createSearches } from './subscriptions/searches.js'
 import { createSubscriptions } from './subscriptions/subscriptions.js'
 import { createRefreshAll, createSubscriptionPruning } from './subscriptions/upkeep.js'
 import { createWriteHealth, createWriteProbe } from './write-health.js'
@@ -58,6 +60,7 @@ export function createSqlStore(
   const offsetOf = createClockOffset(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
   const { request } = createRefreshRequests(engine)
+  const searches = createSearches(engine, offsetOf, request)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const told = createToldEntitlements(engine)
@@ -76,7 +79,7 @@ export function createSqlStore(
     clock,
   })
   const acceptance = createAcceptance({
-    ...{ engine, ownership, request, journal, subscriptions, health, clock, announce },
+    ...{ engine, ownership, request, searches, journal, subscriptions, health, clock, announce },
     whileOpen: (work) => whileOpen(work),
     isClosed: () => isClosed(),
     ...bounds,
@@ -113,7 +116,9 @@ export function createSqlStore(
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
-  const erase = createErasing({ engine, read, write, lanes, journal, told, offsetOf, notify, announce })
+  const erase = createErasing({
+    ...{ engine, read, write, lanes, searches, journal, told, offsetOf, notify, announce },
+  })
 
   return {
     ...calls,
@@ -161,6 +166,25 @@ export function createSqlStore(
       return count
     },
 
+    searchOf: (businessUid) => read((db) => searches.of(db, businessUid)),
+    async requestSearch(businessUid, by) {
+      requireStorable({ businessUid })
+      await write((trx) => run(engine, trx, searches.request(businessUid, by)))
+      announce({ kind: 'requested', businessUid })
+    },
+    // Every delivery wakes those who claim: a read first, so that most of the claims write nothing.
+    claimSearches: async (options) =>
+      (await read(searches.areDue)) ? write((trx) => searches.claim(trx, options)) : [],
+    renewSearch: (claim, leaseMs) => write((trx) => searches.renew(trx, claim, leaseMs)),
+    async finishSearch(claim, finish) {
+      const found = finish.kind === 'answered' ? finish.found : []
+      for (const subscriptionUid of found) requireStorable({ subscriptionUid })
+      if (!(await write((trx) => searches.finish(trx, claim, finish)))) return false
+      if (found.length > 0) announce({ kind: 'requested', businessUid: claim.id })
+      if (finish.kind !== 'untried') announce({ kind: 'decided', businessUid: claim.id, superseded: false })
+      return true
+    },
+
     claimLanes: (options) => whileOpen(() => laneClaims.claimLanes(options)),
     claimSuspectLane: (options) => whileOpen(() => laneClaims.claimSuspectLane(options)),
     renewLane: (lane, leaseMs) => write((trx) => renewLease(engine, trx, 'lane', lane, leaseMs)),
@@ -193,14 +217,16 @@ export function createSqlStore(
     prune: (retention) =>
       prune(write, async (trx) => {
         const subscriptions = await pruneSubscriptions(trx, retention)
+        const unwanted = await searches.prune(trx, retention.deadMs)
         const { rows, dead } = await pruneJournal(trx, retention)
-        return { rows: rows + subscriptions, dead }
+        return { rows: rows + subscriptions + unwanted, dead }
       }),
 
     counts: (maxStaleMs) =>
       read(async (db) => ({
         ...(await subscriptionCounts(db, maxStaleMs)),
         ...(await entryCounts(db)),
+        ...(await searches.counts(db)),
       })),
 
     ...createObservation(engine, read, offsetOf),

@@ -41,10 +41,12 @@ export function createAnswerers(options: {
   world: World
   tokens: Tokens
   registrations: Registrations
+  /** Whether the read call lists the subscriptions of a business. */
+  listsSubscriptions: boolean
   /** The value of `expires_in` in token replies; undefined leaves it out. */
   expiresIn: () => unknown
 }): Record<Endpoint, Answerer> {
-  const { clientId, clientSecret, world, tokens, registrations, expiresIn } = options
+  const { clientId, clientSecret, world, tokens, registrations, listsSubscriptions, expiresIn } = options
 
   /** The token if it is valid, else the refusal: 401 for an unknown token, 403 for one without the permission. */
   function admit(call: Call): Token | Reply {
@@ -98,6 +100,14 @@ export function createAnswerers(options: {
       if ('status' in token) return token
       if (token.kind !== 'app') return refusal(403, 'forbidden', 'Subscriptions are read with an app token')
       const uid = call.query.get('filter[uid]')
+      const listed = call.query.get('filter[business_uid]')
+      if (listsSubscriptions && !uid && listed) {
+        // As for the read of one: what belongs to another business looks unknown.
+        const subscriptions = world
+          .all()
+          .filter(({ business_uid }) => business_uid === token.businessUid && business_uid === listed)
+        return { status: 200, body: { success: true, data: { subscriptions: subscriptions.map(readable) } } }
+      }
       // Not stated by the document; we chose to refuse a form of the call that it does not describe.
       if (!uid) return refusal(400, 'bad_request', 'filter[uid] is missing')
       const record = fault?.kind === 'lag' ? world.seen(uid, fault) : world.get(uid)

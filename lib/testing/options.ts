@@ -35,6 +35,11 @@ export interface SimulatorOptions {
   deliveryTimeoutMs?: number
   /** Deliveries to one target at a time: default 1, which preserves their order. */
   deliveryConcurrency?: number
+  /**
+   * The read call also lists the subscriptions of the token's business, with `filter[business_uid]`. The interface document has
+   * no such call, so the default is false.
+   */
+  listsSubscriptions?: boolean
   /** Lifetime of tokens. By default they do not expire. */
   tokenLifetimeMs?: number
 }
@@ -50,6 +55,7 @@ export function resolveOptions(options: SimulatorOptions): ResolvedOptions {
   const { clientId, clientSecret, seed = randomInt(2 ** 32), apps = [{}], port = 0, authPort = 0 } = options
   const { clock = systemClock, deliveryStyle = {}, retries = 0, retryDelayMs = SECOND } = options
   const { deliveryTimeoutMs = 10 * SECOND, deliveryConcurrency = 1, tokenLifetimeMs } = options
+  const { listsSubscriptions = false } = options
   const numbers = {
     port,
     authPort,
@@ -77,7 +83,7 @@ export function resolveOptions(options: SimulatorOptions): ResolvedOptions {
   if (faults.length > 0) {
     throw new MarketplaceError('config_invalid', `Cannot create the simulator: ${faults.join('; ')}`)
   }
-  return { clientId, clientSecret, seed, apps, clock, deliveryStyle, ...numbers }
+  return { clientId, clientSecret, seed, apps, clock, deliveryStyle, listsSubscriptions, ...numbers }
 }
 
 const BOUNDS = {

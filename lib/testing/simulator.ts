@@ -28,8 +28,18 @@ import { World } from './world.js'
  * const { baseUrl, authUrl } = await platform.start()
  */
 export function createSimulator(options: SimulatorOptions): Simulator {
-  const { clientId, clientSecret, seed, apps, port, authPort, clock, tokenLifetimeMs, ...rest } =
-    resolveOptions(options)
+  const {
+    clientId,
+    clientSecret,
+    seed,
+    apps,
+    port,
+    authPort,
+    clock,
+    tokenLifetimeMs,
+    listsSubscriptions,
+    ...rest
+  } = resolveOptions(options)
   const random = seeded(seed)
   const ids = random.stream('ids')
   const newUid = () => (rest.deliveryStyle.numericIds ? `${1e9 + Math.floor(ids() * 9e9)}` : uuid(ids))
@@ -76,6 +86,7 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       world,
       tokens,
       registrations,
+      listsSubscriptions,
       expiresIn: () => faults.expiresIn ?? inSeconds(faults.tokenLifetimeMs),
     }),
     faults: rules,

@@ -5,11 +5,13 @@ import { createDispatcher } from './handling/dispatcher.js'
 import { createTopicKeeper } from './handling/topic-keeper.js'
 import { createSuspectRounds } from './leases/suspects.js'
 import { createRefresher } from './reading/refresher.js'
+import { createSearcher } from './searching/searcher.js'
 
 type RefresherOptions = Parameters<typeof createRefresher>[0]
+type SearcherOptions = Parameters<typeof createSearcher>[0]
 type DispatcherOptions = Parameters<typeof createDispatcher>[0]
 
-/** The loops of reading and handling, and the sweeping of old entries: created, started, woken and stopped together. */
+/** The loops of reading, searching and handling, and the sweeping of old entries: created, started, woken and stopped together. */
 export function createWorker(options: {
   store: Store
   leaseMs: number
@@ -17,13 +19,24 @@ export function createWorker(options: {
   clock: Clock
   retention: Retention
   reading: Omit<RefresherOptions, Shared>
+  /** Undefined without the option `platform.findSubscriptions`. */
+  searching: Omit<SearcherOptions, Shared | 'isPaused' | 'reconcileEveryMs'> | undefined
   handling: Omit<DispatcherOptions, Shared | 'retentionMs' | 'topics'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
-  onError(area: 'reading' | 'handling' | 'sweeping', error: unknown): void
+  onError(area: 'reading' | 'searching' | 'handling' | 'sweeping', error: unknown): void
 }) {
-  const { store, leaseMs, pollMs, clock, retention, reading, handling, onError } = options
+  const { store, leaseMs, pollMs, clock, retention, reading, searching, handling, onError } = options
   const shared = { store, leaseMs, renewEveryMs: leaseMs / 6, pollMs, clock }
   const refresher = createRefresher({ ...shared, ...reading, onError: (error) => onError('reading', error) })
+  const searcher =
+    searching &&
+    createSearcher({
+      ...shared,
+      ...searching,
+      isPaused: refresher.isPaused,
+      reconcileEveryMs: reading.reconcileEveryMs,
+      onError: (error) => onError('searching', error),
+    })
   const topics = createTopicKeeper({
     store,
     topics: handling.handlers.topics,
@@ -45,11 +58,15 @@ export function createWorker(options: {
     reads: refresher,
     onError: (error) => onError('handling', error),
   })
+  const loops = [refresher, dispatcher, ...(searcher ? [searcher] : [])]
   let state: 'new' | 'started' | 'closed' = 'new'
   let sweeping: unknown
 
   const unsubscribe = store.subscribe((hint) => {
-    if (hint.kind === 'requested') refresher.requested()
+    if (hint.kind === 'requested') {
+      refresher.requested()
+      searcher?.wake()
+    }
     if (hint.kind === 'journal') dispatcher.wake()
     if (hint.kind === 'decided' && (hint.superseded || hint.businessUid === null))
       dispatcher.doubt(hint.businessUid)
@@ -67,7 +84,7 @@ export function createWorker(options: {
 
   /** Whether a loop has not looked for work for so long that it, or the whole process, must be stuck. */
   function isStuck() {
-    const idleMs = clock.monotonic() - Math.min(refresher.lookedAt(), dispatcher.lookedAt())
+    const idleMs = clock.monotonic() - Math.min(...loops.map((loop) => loop.lookedAt()))
     return idleMs > Math.max(MINUTE, 3 * pollMs)
   }
 
@@ -75,8 +92,7 @@ export function createWorker(options: {
     start() {
       if (state !== 'new') return
       state = 'started'
-      refresher.start()
-      dispatcher.start()
+      for (const loop of loops) loop.start()
       topics.start()
       suspects.start()
       sweeping = clock.setTimeout(sweep, SECOND)
@@ -96,12 +112,12 @@ export function createWorker(options: {
       topics.close()
       // As long as the loops wait for their items, and then for those that they have aborted.
       const rounds = suspects.close(graceMs + Math.min(graceMs, SECOND))
-      await Promise.all([refresher.close(graceMs), dispatcher.close(graceMs), rounds])
+      await Promise.all([...loops.map((loop) => loop.close(graceMs)), rounds])
       // Not before: an erasure still casts doubt on the lanes that run until then.
       unsubscribe()
     },
   }
 }
 
-/** The options that both loops share. */
+/** The options that all loops share. */
 type Shared = 'store' | 'leaseMs' | 'renewEveryMs' | 'pollMs' | 'clock' | 'onError'

@@ -187,7 +187,7 @@ describe('G20 the statements of the queue visit few rows, with any number of unh
 /** Inserts hundreds of thousands of entries in every state into a database whose statistics are older. */
 async function fillWithCrowds(server: PostgresServer, address: string, when: When) {
   const { store, sql } = await openStoreWithSql(address)
-  for (const table of ['journal', 'lanes', 'handlers', 'subscriptions'])
+  for (const table of ['journal', 'lanes', 'handlers', 'subscriptions', 'searches'])
     await sql(`alter table ${table} set (autovacuum_enabled = false)`)
   await handling(store, EVERY_TOPIC)
 

@@ -141,6 +141,14 @@ describe('K66 a process that was down for a day', () => {
   })
 })
 
+describe('searches for subscriptions', () => {
+  it('that nobody makes for a minute are a problem', () => {
+    const { codes } = overdueWork()
+    expect(codes({ oldestSearchMs: 59 * SECOND })).toEqual([])
+    expect(codes({ oldestSearchMs: MINUTE })).toEqual(['searches_overdue'])
+  })
+})
+
 describe('K67 an entry that is old', () => {
   it('is not overdue while it is tried again, nor are those behind it', async () => {
     quietWarnings()

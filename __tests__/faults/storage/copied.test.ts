@@ -55,7 +55,7 @@ describe.each(PAIRS)('C196 a copy from %s to %s', (fromEngine, toEngine) => {
     expect(summary).toEqual({ subscriptions: before.subscriptions.length, entries })
     // All that a handler can have left behind is among them.
     expect(Math.min(...Object.values(entries))).toBeGreaterThan(0)
-    expect(before.leases).toHaveLength(2)
+    expect(before.leases).toHaveLength(3)
     expect(before.subscriptions).toEqual(
       expect.arrayContaining([
         expect.objectContaining({ unread: 1 }),
@@ -486,6 +486,8 @@ async function lived(engine: EngineName, address?: string) {
     "update subscriptions set suspect = 1, lapses = 2, refresh_at = 1 where business_uid = 'dead'",
     `update lanes set lease_token = 'host/1/life/1', lapses = 1, suspect = 1, due_at = 1 where key = 'changes:late'`,
     "update subscriptions set lease_token = 'host/1/life/2', refresh_at = 1 where business_uid = 'late'",
+    `insert into searches (business_uid, asked, search_at, searched_at, wanted_at, generation, settled_generation, failures, failure, lease_token)
+      values ('asked', 1, 1, null, 1, 1, 0, 2, 'platform_timeout', 'host/1/life/3'), ('installed', 0, 2, 1, 2, 3, 3, 0, null, null)`,
   ])
     await store.sql(text)
   await store.store.close()
@@ -521,7 +523,11 @@ async function rowsAt(address: string) {
       token: row.lease_token,
       has_run_out: Number(row[dueAt]) <= Date.now() + 1_000 ? 1 : 0,
     }))
-  const leases = [...(await leasesOf('lanes', 'due_at')), ...(await leasesOf('subscriptions', 'refresh_at'))]
+  const leases = [
+    ...(await leasesOf('lanes', 'due_at')),
+    ...(await leasesOf('subscriptions', 'refresh_at')),
+    ...(await leasesOf('searches', 'search_at')),
+  ]
   const withoutEnd = (dueAt: string) => (row: Rows) =>
     row.lease_token === null ? row : { ...row, [dueAt]: null }
   const found = {
@@ -530,6 +536,7 @@ async function rowsAt(address: string) {
     lanes: (await of('lanes', 'key')).map(withoutEnd('due_at')),
     handlers: await of('handlers', 'topic'),
     told: await of('told_entitlements', 'business_uid'),
+    searches: (await of('searches', 'business_uid')).map(withoutEnd('search_at')),
     owner: await of('store_owner', 'id'),
     leases,
   }

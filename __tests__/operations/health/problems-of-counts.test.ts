@@ -59,6 +59,7 @@ describe('the other counts of the store', () => {
     [{ knownGivenUp: 1 }, 'reads_given_up: 1 subscriptions that were read before are not read any more'],
     [{ dead: 1 }, 'entries_dead: 1 journal entries are dead'],
     [{ retrying: 2 }, 'entries_retrying: 2 journal entries are tried again because a handler failed'],
+    [{ failedSearches: 2 }, 'find_subscriptions_failed: the search for subscriptions fails for 2 businesses'],
     [
       { lapsed: 1 },
       'reads_end_process: the process ended each time it read 1 subscriptions, so their reads are put off',
@@ -138,6 +139,8 @@ const NONE: StoreCounts = {
   requested: 0,
   oldestRequestMs: null,
   oldestOverdueMs: null,
+  failedSearches: 0,
+  oldestSearchMs: null,
   givenUp: 0,
   knownGivenUp: 0,
   lapsed: 0,

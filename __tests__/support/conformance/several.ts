@@ -16,11 +16,16 @@ import {
 } from './lab.js'
 import { claimLanesAtOnce, handOver } from './lanes/handing-over.js'
 import { claimReadsAtOnce } from './reads/leasing.js'
+import { claimSearchesAtOnce } from './reads/searching.js'
 
 /** Two stores over one database, as two processes have them. */
 export const SEVERAL: Checks = {
   async 'two stores: twenty concurrent claims lease each subscription at most once, and leave out none'(lab) {
     await claimReadsAtOnce([lab, await lab.beside()])
+  },
+
+  async 'two stores: twenty concurrent claims lease each search at most once, and leave out none'(lab) {
+    await claimSearchesAtOnce([lab, await lab.beside()])
   },
 
   async 'two stores: twenty concurrent claims lease each entry at most once, and one of each lane'(lab) {

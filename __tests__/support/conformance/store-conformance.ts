@@ -25,6 +25,7 @@ import { OBSERVING } from './reads/observing.js'
 import { QUIET_READS } from './reads/quiet-reads.js'
 import { REFRESHING_ALL } from './reads/refreshing-all.js'
 import { REQUESTING } from './reads/requesting.js'
+import { SEARCHING } from './reads/searching.js'
 import { REOPENING } from './reopening.js'
 import { SEVERAL } from './several.js'
 
@@ -65,6 +66,7 @@ const ALL = [
   FINISHING,
   FENCING,
   OBSERVING,
+  SEARCHING,
   HANDING_OVER,
   ENDING,
   HANDLED_TOPICS,

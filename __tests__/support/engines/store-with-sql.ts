@@ -94,6 +94,7 @@ export async function pictureOf(address: string): Promise<Record<string, Row[]>>
     journal: 'seq',
     lanes: 'key',
     handlers: 'topic',
+    searches: 'business_uid',
   }
   const picture: Record<string, Row[]> = {}
   for (const [table, order] of Object.entries(tables))

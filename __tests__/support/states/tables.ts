@@ -57,4 +57,12 @@ export const TABLES = {
     columns: ['seen_at'],
     stateOf: (row, now) => (hasCome(Number(row.seen_at) + HANDLED_FOR_MS, now) ? 'missing' : 'handled'),
   },
+  searches: {
+    id: 'business_uid',
+    columns: ['lease_token', 'search_at'],
+    stateOf(row, now) {
+      if (hasCome(row.search_at, now)) return 'due'
+      return row.lease_token === null ? 'scheduled' : 'leased'
+    },
+  },
 } satisfies Record<string, TableMachine>

@@ -73,6 +73,23 @@ describe('the read that an install or uninstall requests', () => {
   )
 
   it.each([
+    ['installed', true, true],
+    ['installed', false, undefined],
+    ['uninstalled', true, undefined],
+  ] as const)(
+    'searches for subscriptions of the business: %s, with searches %s: %s',
+    (kind, searches, search) => {
+      const { requestedBy: request } = createRequestedReads({ purchasableUids: [], codeNames: [], searches })
+      const subject = { subscription_uid: null, purchasable_uid: null, app: null, event_time: null }
+      expect(request({ ...subject, kind, business_uid: 'b' })).toHaveProperty(
+        'install.installed',
+        kind === 'installed',
+      )
+      expect((request({ ...subject, kind, business_uid: 'b' }) as { search?: boolean }).search).toBe(search)
+    },
+  )
+
+  it.each([
     ['the app', 'us', ['them', 'us'], true],
     ['another app', 'other', ['us'], false],
     ['no app', null, ['us'], true],

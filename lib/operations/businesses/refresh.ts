@@ -1,21 +1,24 @@
 import type { Clock } from '../../base/clock.js'
 import { requireIdentifier } from '../../base/record.js'
 import { createRecheck } from '../../base/waiting.js'
-import type { Store, Subscription } from '../../store/port/store.js'
+import type { Search, Store, Subscription } from '../../store/port/store.js'
 import { isBehindOthers } from '../../store/subscriptions/claims.js'
 
 /**
  * Returns `businesses.refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
  * failed, or time is up. Once a subscription of the business was read, it waits for those alone: anybody with the delivery
- * secret can name others. `explain` waits for the others if the answer is no.
+ * secret can name others. `explain` waits for the others if the answer is no. With `searches` a business without a subscription
+ * is searched for at the platform first.
  */
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'readFirst' | 'subscribe'>
   explain(businessUid: string): Promise<Decision>
   timeoutMs: number
+  /** Searches the platform for subscriptions of a business without one; undefined where nobody does. */
+  searches: Pick<Store, 'searchOf' | 'requestSearch'> | undefined
   clock: Clock
 }) {
-  const { store, explain, timeoutMs, clock } = options
+  const { store, explain, timeoutMs, searches, clock } = options
 
   return async function refresh(given: string | number): Promise<Decision> {
     const businessUid = requireIdentifier(given, 'business_uid')
@@ -27,23 +30,27 @@ export function createRefreshAndWait<Decision>(options: {
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
+      let isSearching = searches !== undefined && (await store.subscriptionsOf(businessUid)).length === 0
+      if (isSearching) await searches?.requestSearch(businessUid, 'refresh')
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
         const subscriptions = await store.subscriptionsOf(businessUid)
-        awaited ??= new Map(
-          subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),
-        )
+        isSearching &&= subscriptions.length === 0 && isOwed(await searches?.searchOf(businessUid))
+        if (!isSearching)
+          awaited ??= new Map(
+            subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),
+          )
         const generations = awaited
         const isReading = readOrAll(subscriptions).some(
           ({ subscriptionUid, settledGeneration, failure }) =>
-            failure === null && settledGeneration < (generations.get(subscriptionUid) ?? 0),
+            failure === null && settledGeneration < (generations?.get(subscriptionUid) ?? 0),
         )
         if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
           isPutFirst = true
           store.readFirst(businessUid).catch(() => {})
         }
         const leftMs = deadline - clock.monotonic()
-        if (!isReading || leftMs <= 0) break
+        if (!(isSearching || isReading) || leftMs <= 0) break
         await recheck.wait(leftMs)
       }
     } finally {
@@ -51,6 +58,11 @@ export function createRefreshAndWait<Decision>(options: {
     }
     return explain(businessUid)
   }
+}
+
+/** Whether the platform has not answered a search yet, and no try has failed. */
+function isOwed(search: Search | undefined): boolean {
+  return search?.pending === true && search.failure === null
 }
 
 /** The subscriptions that were read before, or all if none was. */

@@ -17,6 +17,10 @@ const KINDS: readonly Kind[] = [
     what: 'the oldest requested read has been pending',
   },
   {
+    ...{ age: 'oldestSearchMs', longMs: MINUTE, code: 'searches_overdue' },
+    what: 'the search for subscriptions that is longest due has been due',
+  },
+  {
     ...{ age: 'oldestOverdueMs', longMs: 10 * MINUTE, code: 'reads_overdue' },
     what: 'the regular read that is longest due has been due',
   },
@@ -24,7 +28,7 @@ const KINDS: readonly Kind[] = [
 
 interface Kind {
   /** The counts of the store: how late the longest due work is, and how much work there is. */
-  age: 'oldestPendingMs' | 'oldestMissedMs' | 'oldestRequestMs' | 'oldestOverdueMs'
+  age: 'oldestPendingMs' | 'oldestMissedMs' | 'oldestRequestMs' | 'oldestSearchMs' | 'oldestOverdueMs'
   count?: 'pending' | 'requested'
   longMs: number
   code: ProblemCode

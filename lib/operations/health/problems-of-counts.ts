@@ -12,11 +12,16 @@ interface Refusal {
  * no worker. `refusal`: the most common refusal of this process's own reads, with its HTTP status.
  */
 export function problemsOfCounts(counts: StoreCounts, refusal?: Refusal): HealthProblem[] {
-  const { dead, retrying, lapsed } = counts
+  const { dead, retrying, lapsed, failedSearches } = counts
   return [
     ...refusedBusinesses(counts, refusal),
     ...staleAnswers(counts),
     ...silenceProblems(counts),
+    ...counted(
+      failedSearches,
+      'find_subscriptions_failed',
+      `the search for subscriptions fails for ${failedSearches} businesses`,
+    ),
     ...counted(dead, 'entries_dead', `${dead} journal entries are dead`),
     ...counted(
       retrying,

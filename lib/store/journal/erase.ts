@@ -5,6 +5,7 @@ import type { Erased, Hint, NewAction } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { Searches } from '../subscriptions/searches.js'
 import { someOfBusiness } from '../subscriptions/subscriptions.js'
 import { type AuditRow, auditUid, createAnonymiser } from './audit.js'
 import type { Journal } from './journal.js'
@@ -22,7 +23,7 @@ const ACTIONS = 100
  * Deletes the data of a business, a batch at a time, in this order:
  *
  * 1. It writes the record of the erasure, so that a read under way that finds the business writes nothing of its result,
- *    and is repeated (`subscriptions/finishes.ts`).
+ *    and is repeated (`subscriptions/finishes.ts`). With it goes the search for subscriptions, so that one under way finds none.
  * 2. It removes the business and its subscriptions from the actions of people, which stay as the audit (`audit.ts`).
  * 3. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
  * 4. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
@@ -42,6 +43,7 @@ export function createErasing(options: {
   read: Engine['read']
   write: Engine['write']
   lanes: Lanes
+  searches: Pick<Searches, 'erase'>
   journal: Pick<Journal, 'insertAction'>
   told: Pick<ToldEntitlements, 'erase'>
   offsetOf: ClockOffset
@@ -50,7 +52,7 @@ export function createErasing(options: {
   /** Gives a hint to all processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, read, write, lanes, journal, told, offsetOf, notify, announce } = options
+  const { engine, read, write, lanes, searches, journal, told, offsetOf, notify, announce } = options
 
   async function deleteEntries(trx: Connection, businessUid: string, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
@@ -89,8 +91,9 @@ export function createErasing(options: {
   /** Writes the record, and returns the limits of what is there: later rows are new data, of which a sender can add any number. */
   async function begin(trx: Connection, businessUid: string, record: NewAction): Promise<Limits> {
     await engine.holdNames?.(trx, [businessUid])
+    const searchCount = await searches.erase(trx, businessUid)
     await journal.insertAction(trx, { ...record, businessUid: auditUid(businessUid) })
-    return sql<Limits>`
+    const limits = await sql<Omit<Limits, 'searchCount'>>`
       select seq as "lastSeq",
         (select max(subscription_uid) from subscriptions where candidate_business_uid = ${businessUid})
           as "lastCandidate",
@@ -98,6 +101,7 @@ export function createErasing(options: {
           ${someOfBusiness(sql`created_at`, sql`business_uid = ${businessUid}`)}
         ) as newest) as "lastCreatedAt"
       from journal where id = ${record.id}`.one(trx)
+    return { ...limits, searchCount }
   }
 
   /** Anonymises the actions that name the business, with some subscriptions at a time: any of them may stand in a reason. */
@@ -228,7 +232,7 @@ export function createErasing(options: {
         return done
       })
     const limits = await write((trx) => begin(trx, businessUid, record))
-    let rows = 0
+    let rows = limits.searchCount
     try {
       rows += await actions(businessUid)
       for (const createPart of [createCandidates, createSubscriptions, createEntries, createTold]) {
@@ -250,6 +254,8 @@ const OF_ANY: Hint = { kind: 'decided', businessUid: null, superseded: false }
 
 /** What was there when the erasure began. Null: there was none. No clock decides, so none that was set back hides a row. */
 interface Limits {
+  /** The searches that were deleted: one or none. */
+  searchCount: number
   lastSeq: number
   /** The highest uid of a subscription with the business as its candidate. */
   lastCandidate: string | null

@@ -77,13 +77,18 @@ export async function renewLease(
 }
 
 /** Makes the work of processes of this machine that died due at once, not when their leases run out. */
-export async function endAbandonedLeases({ write, leaseNow }: Engine) {
+export async function endAbandonedLeases({ write, now, leaseNow }: Engine) {
   await write(async (trx) => {
     const rows = await sql<{ token: string }>`
       select lease_token as token from subscriptions where lease_token is not null
-      union select lease_token from lanes where lease_token is not null`.execute(trx)
-    for (const { token } of rows.filter((row) => isAbandoned(row.token)))
+      union select lease_token from lanes where lease_token is not null
+      union select lease_token from searches where lease_token is not null`.execute(trx)
+    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
       for (const { table, dueAt } of [LEASED.read, LEASED.lane])
         await sql`update ${table} set ${dueAt} = ${leaseNow()} where lease_token = ${token}`.execute(trx)
+      await sql`update searches set lease_token = null, search_at = ${now()} where lease_token = ${token}`.execute(
+        trx,
+      )
+    }
   })
 }

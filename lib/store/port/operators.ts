@@ -6,8 +6,15 @@ export interface StoreObservation {
     /** The time of the oldest entry that was counted, by the clock of the process that asks; null: all were. */
     completeSince: number | null
   }>
-  /** Whether a read, or an entry of a topic that a process handles, among `topics` if given, is leased now or due within `withinMs`, as of one moment. */
-  dueWork(options: { withinMs: number; topics?: readonly string[] | undefined }): Promise<DueWork>
+  /**
+   * Whether a read, or an entry of a topic that a process handles, among `topics` if given, is leased now or due within
+   * `withinMs`, as of one moment. With `searches` a search counts as a read.
+   */
+  dueWork(options: {
+    withinMs: number
+    topics?: readonly string[] | undefined
+    searches?: boolean
+  }): Promise<DueWork>
   /** How far the database is behind with removing dead rows; null where it removes them at once. */
   cleanUp(): Promise<CleanUp | null>
   /** The number of migrations that the database has seen. */

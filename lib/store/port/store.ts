@@ -22,6 +22,7 @@ import type {
   Timeline,
   TimelineItem,
 } from './people.js'
+import type { SearchCalls, SearchCounts } from './searches.js'
 import type {
   Cause,
   ClaimReads,
@@ -35,6 +36,7 @@ import type {
 export * from './journal.js'
 export * from './operators.js'
 export * from './people.js'
+export * from './searches.js'
 export * from './subscriptions.js'
 
 /**
@@ -46,7 +48,7 @@ export * from './subscriptions.js'
  *
  * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
  * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.
- * An item whose lease ran out is suspect, and only the calls of `SuspectCalls` lease it.
+ * A read or an entry whose lease ran out is suspect, and only the calls of `SuspectCalls` lease it.
  *
  * A time is a number of milliseconds since 1970, as the caller's wall clock shows it, unless the field states another unit.
  * The store judges leases and due times by time of its own, so the clocks of its processes may differ.
@@ -54,7 +56,7 @@ export * from './subscriptions.js'
  * Every call rejects with a `MarketplaceError`, most often `store_unavailable`, and `argument_invalid` for data that the
  * database refuses.
  */
-export interface Store extends StoreObservation, SuspectCalls {
+export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   /**
    * Opens the database and migrates it, for the app `owner` only. A failed opening leaves nothing open and may be tried
    * again. Rejects `store_unavailable`, `store_in_use`, `store_corrupt`, `store_driver_missing`, `store_of_another_app`
@@ -224,7 +226,7 @@ export interface StoreOwner {
 }
 
 /** Each number is counted up to `COUNTED_UP_TO`. */
-export interface StoreCounts extends EntryCounts, SubscriptionCounts {}
+export interface StoreCounts extends EntryCounts, SubscriptionCounts, SearchCounts {}
 
 /**
  * `requested`: a read is due. `journal`: an entry is due. `decided`: a read of this business was finished; null: of any

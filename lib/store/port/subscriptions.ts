@@ -11,7 +11,7 @@ export const MAX_READ_INTERVAL_MS = 5_000
 
 /** A leased item. */
 export interface Leased {
-  /** The subscription uid, or the key of the lane. */
+  /** The subscription uid, the key of the lane, or the business uid of the search. */
   id: string
   leaseToken: string
 }
@@ -252,4 +252,10 @@ export type RefreshRequest =
    * The subscriptions of the business, as `subscriptionsOf` returns them. The newest install or uninstall counts: by
    * `at`, whatever the clock of the process; without it, or with a date more than a day ahead, by its arrival.
    */
-  | { kind: 'business'; businessUid: string; install: { installed: boolean; at: number | null } | null }
+  | {
+      kind: 'business'
+      businessUid: string
+      install: { installed: boolean; at: number | null } | null
+      /** Searches for subscriptions of the business, if the store has none. */
+      search?: boolean
+    }

@@ -86,6 +86,23 @@ function tables(engine: Dialect): Sql[] {
     // For the leases of a process that died.
     sql`create index subscriptions_leased on subscriptions (refresh_at) where lease_token is not null`,
     sql`create index subscriptions_suspect on subscriptions (lapses, refresh_at) where suspect = 1`,
+    sql`create table searches (
+      business_uid ${engine.sortedText} primary key,
+      asked integer not null,
+      search_at bigint not null,
+      searched_at bigint,
+      wanted_at bigint not null,
+      generation bigint not null,
+      settled_generation bigint not null,
+      failures integer not null,
+      failure text,
+      lease_token text
+    ) ${engine.busyTable}`,
+    sql`create index searches_due on searches (asked, search_at)`,
+    // For pruning, which searches those that nobody has wanted for long.
+    sql`create index searches_wanted on searches (wanted_at)`,
+    // For health.
+    sql`create index searches_failing on searches (asked) where failures > 0`,
     sql`create table store_owner (
       id integer primary key,
       fingerprint text,

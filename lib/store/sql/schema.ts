@@ -68,6 +68,30 @@ export interface SubscriptionsTable {
 }
 
 /**
+ * The search for subscriptions of a business that has none in the store. docs/states.md has its states. All of its times are
+ * in the time of dates.
+ */
+export interface SearchesTable {
+  business_uid: string
+  /** 1: the app has asked for it. 0: only installs have. */
+  asked: 0 | 1
+  /** When the next search is due; while leased, when the lease runs out. */
+  search_at: number
+  /** When the platform last answered. */
+  searched_at: number | null
+  /** When it was requested; once it is answered, when somebody last wanted the answer. */
+  wanted_at: number
+  /** The number of requests. A search is owed while it is above `settled_generation`. */
+  generation: number
+  /** The generation that the last answered search had seen; 0: none was answered. */
+  settled_generation: number
+  /** Failed tries since it was last answered or requested by `refresh`. */
+  failures: number
+  failure: string | null
+  lease_token: string | null
+}
+
+/**
  * An event, a change, the entitlement of a business, a delivery that was not recognised, or an action. docs/states.md has its
  * states.
  */

@@ -35,6 +35,8 @@ export function createIntake(options: {
   purchasableUids: readonly string[]
   /** The app's unique names. When empty, every install and uninstall counts as the app's. */
   codeNames: readonly string[]
+  /** Whether an install searches for subscriptions of its business. */
+  searches?: boolean
   /** Whether the app may be used by this record; undefined if the app's own rule cannot decide. */
   isAccess(record: SubscriptionRecord): boolean | undefined
   clock: Clock
@@ -47,8 +49,8 @@ export function createIntake(options: {
   onAccepted?(event: NewEvent, item: NamedItem | undefined): void
 }) {
   const { classify, store, purchasableUids, codeNames, isAccess, clock } = options
-  const { secrets = [], onAccepted = () => {} } = options
-  const reads = createRequestedReads({ purchasableUids, codeNames })
+  const { searches = false, secrets = [], onAccepted = () => {} } = options
+  const reads = createRequestedReads({ purchasableUids, codeNames, searches })
   const otherItems = createOtherItems(purchasableUids, clock)
   const refusedShapes = createRefusedShapes(clock)
 

@@ -9,8 +9,10 @@ export type NamedItem = 'own' | 'other' | 'none'
 export function createRequestedReads(options: {
   purchasableUids: readonly string[]
   codeNames: readonly string[]
+  /** Whether an install searches for subscriptions of its business. */
+  searches?: boolean
 }) {
-  const { purchasableUids, codeNames } = options
+  const { purchasableUids, codeNames, searches = false } = options
 
   function itemOf(uid: string | null): NamedItem {
     return uid === null ? 'none' : purchasableUids.includes(uid) ? 'own' : 'other'
@@ -32,7 +34,8 @@ export function createRequestedReads(options: {
       if (kind === 'installed' || kind === 'uninstalled') {
         const isOurs = codeNames.length === 0 || app === null || codeNames.includes(app)
         const install = { installed: kind === 'installed', at: timeOf(subject.event_time) }
-        return isOurs ? { kind: 'business', businessUid, install } : null
+        const search = searches && install.installed ? { search: true } : {}
+        return isOurs ? { kind: 'business', businessUid, install, ...search } : null
       }
       if (!subscriptionUid) return null
       const named = { subscriptionUid, businessUid }

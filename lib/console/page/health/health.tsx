@@ -114,6 +114,8 @@ const LABELS: Readonly<Record<string, string>> = {
   requested: 'Requested reads without an answer',
   oldestRequestMs: 'Age of the oldest requested read',
   oldestOverdueMs: 'How long the longest due read has been due',
+  oldestSearchMs: 'How long the longest due search for subscriptions has been due',
+  failedSearches: 'Businesses whose search for subscriptions has failed',
   givenUp: 'Subscriptions whose reads were given up',
   knownGivenUp: 'Of these, read at least once before',
   pending: 'Pending entries',

@@ -94,7 +94,8 @@ async function openSource(from: Engine) {
     sql`select * from (select 1 as one from ${sql.ref(table)} where lease_token is not null and lease_token <> ${TAKEN_BACK}
       and ${sql.ref(dueAt)} > ${from.leaseNow()} limit 1) as ${sql.ref(`leased_${table}`)}`
   const rows = await from.read((db) =>
-    sql`${leased('lanes', 'due_at')} union all ${leased('subscriptions', 'refresh_at')}`.execute(db),
+    sql`${leased('lanes', 'due_at')} union all ${leased('subscriptions', 'refresh_at')}
+      union all ${leased('searches', 'search_at')}`.execute(db),
   )
   if (rows.length > 0)
     throw new MarketplaceError(
@@ -245,7 +246,7 @@ const namesOf = (columns: CopiedTable['columns']) => sql.join(Object.keys(column
 function countOf({ name }: CopiedTable, row: Row): keyof CopiedCounts {
   if (name === 'journal') return row.status as EntryStatus
   if (name === 'told_entitlements') return 'told'
-  return name === 'handlers' ? 'topics' : (name as 'subscriptions' | 'lanes')
+  return name === 'handlers' ? 'topics' : (name as 'subscriptions' | 'lanes' | 'searches')
 }
 
 function requireEqual(copied: CopiedCounts, found: CopiedCounts, why: string) {

@@ -6,10 +6,10 @@ import { type Sql, sql } from '../sql.js'
 import { ofStatus } from './tables.js'
 
 /**
- * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, and the businesses
- * whose entitlement handlers were told of.
+ * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, the businesses
+ * whose entitlement handlers were told of, and the searches.
  */
-export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told', number>
+export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told' | 'searches', number>
 
 /** Asks a store, inside a transaction or outside of one. */
 export type Ask = <Of>(query: Sql<Of>) => Promise<Of[]>
@@ -51,6 +51,7 @@ export async function countsOf(engine: Pick<Engine, 'byIndex'>, ask: Ask): Promi
   counts.lanes = await count('lanes', 'key', '')
   counts.topics = await count('handlers', 'topic', '')
   counts.told = await count('told_entitlements', 'business_uid', '')
+  counts.searches = await count('searches', 'business_uid', '')
   return counts
 }
 
@@ -67,4 +68,5 @@ export const noCounts = (): CopiedCounts => ({
   lanes: 0,
   topics: 0,
   told: 0,
+  searches: 0,
 })

@@ -5,6 +5,7 @@ import type {
   HandlersTable,
   JournalTable,
   LanesTable,
+  SearchesTable,
   SubscriptionsTable,
   ToldEntitlementsTable,
 } from '../schema.js'
@@ -54,6 +55,19 @@ const SUBSCRIPTIONS: Record<keyof SubscriptionsTable, Kind> = {
   quiet_until_read: 'number',
   entitles: 'number',
   created_at: 'date',
+}
+
+const SEARCHES: Record<keyof SearchesTable, Kind> = {
+  business_uid: 'text',
+  asked: 'number',
+  search_at: 'due',
+  searched_at: 'date',
+  wanted_at: 'date',
+  generation: 'number',
+  settled_generation: 'number',
+  failures: 'number',
+  failure: 'text',
+  lease_token: 'text',
 }
 
 /** The target numbers the entries itself, in the same order. */
@@ -119,6 +133,7 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   byKey('lanes', 'key', LANES),
   byKey('handlers', 'topic', HANDLERS),
   byKey('told_entitlements', 'business_uid', TOLD_ENTITLEMENTS),
+  byKey('searches', 'business_uid', SEARCHES),
 ]
 
 function byKey(name: string, key: string, columns: Record<string, Kind>, bytes = sql`0`): CopiedTable {
