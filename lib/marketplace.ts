@@ -11,8 +11,10 @@ import { createRequireEntitlement } from './express/require-entitlement.js'
 import { createErase } from './operations/businesses/erase.js'
 import { createExport } from './operations/businesses/export.js'
 import { createHistory } from './operations/businesses/history.js'
+import { createBusinessList } from './operations/businesses/list.js'
 import { createRefreshAndWait } from './operations/businesses/refresh.js'
 import { createJournalOperations } from './operations/journal/journal-operations.js'
+import { createLook } from './operations/subscriptions/look.js'
 import { createSubscriptionMethods } from './operations/subscriptions/subscriptions.js'
 import { type MarketplaceOptions, readOptions } from './options.js'
 import { createParts } from './parts.js'
@@ -78,11 +80,15 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
     subscriptions: {
       list: whileOpen(subscriptions.list),
       get: whileOpen(subscriptions.get),
+      look: whileOpen(
+        createLook((request) => reporting.reading(request, () => platform.readSubscription(request))),
+      ),
       track: whileOpen(subscriptions.track),
       import: whileOpen(parts.imports.importSubscriptions),
       refreshAll: whileOpen(subscriptions.refreshAll),
     },
     businesses: {
+      list: whileOpen(createBusinessList({ store })),
       refresh: whileOpen(
         createRefreshAndWait({
           store,

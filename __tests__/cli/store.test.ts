@@ -46,6 +46,18 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(invalid.map(({ code }) => code)).toEqual([2, 2])
   })
 
+  it('explains a payer whose handler failed by the entry to look at', async () => {
+    const { run, env } = await seeded({ failing: true })
+    const { code, stdout } = await run(['explain', 'b-paid'])
+    expect(code).toBe(0)
+    const words = stdout.replace(/\s+/g, ' ')
+    expect(words).toContain('next step The purchase is fine; setting it up failed, and')
+    expect(words).toContain('command marketplace-webhooks journal show <entry>')
+    const [, entry] = /\nentry +(\S+)\n/.exec(stdout) ?? []
+    const shown = await runCliHere(['journal', 'show', entry as string, '--json'], { env })
+    expect(jsonLines<JournalEntry>(shown.stdout)).toMatchObject([{ status: 'dead', business_uid: 'b-paid' }])
+  })
+
   it('prints the history of a business, a page at a time', async () => {
     const { run, runEach } = unchanged
     const [whole, first, text, unknown] = (await runEach([

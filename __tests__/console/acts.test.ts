@@ -22,6 +22,7 @@ describe('an action of the console', () => {
       'track',
       { ...BUSINESS, subscription_uid: 's1', announce: false },
       [
+        ['look', { subscriptionUid: 's1', businessUid: 'b/1' }],
         ['recordAction', { ...RECORD, action: 'track', businessUid: 'b/1', subscriptionUid: 's1' }],
         ['track', { subscriptionUid: 's1', businessUid: 'b/1' }, { announce: false }],
         ['refresh', 'b/1'],
@@ -54,7 +55,8 @@ describe('an action of the console', () => {
   it.each(ACTS)('does not %s when it cannot record it', async (name, input) => {
     const { operator, did } = await stage({ recordAction: () => Promise.reject(new Error('no disk')) })
     expect((await operator.act(name, input)).status).toBe(500)
-    expect(did.map(([call]) => call)).toEqual(['recordAction'])
+    const changes = did.map(([call]) => call).filter((call) => call !== 'look')
+    expect(changes).toEqual(['recordAction'])
   })
 
   it('erases with the actor and the reason, and not when another identifier was typed', async () => {
@@ -94,13 +96,14 @@ describe('a replay of the console', () => {
     )
 
     const { body } = await operator.act('replay', { ...selection, reason: REASON })
-    expect(body).toEqual({ replayed: 1_000, left: 1_000, hasOlder: true })
+    const taken = Array.from({ length: 1_000 }, (_, i) => idOf(101 + i))
+    expect(body).toEqual({ replayed: 1_000, left: 1_000, hasOlder: true, ids: taken })
     const [record, ...replayed] = did
     expect(record).toEqual([
       'recordAction',
       { actor: ACTOR, action: 'replay', reason: `2000 entries that are dead; ${REASON}` },
     ])
-    expect(replayed).toEqual(Array.from({ length: 1_000 }, (_, i) => ['replay', idOf(101 + i)]))
+    expect(replayed).toEqual(taken.map((id) => ['replay', id]))
   })
 
   it('shows the answer that a handler of a change would get, null while it is not known', async () => {
@@ -164,7 +167,11 @@ async function stage(
         return entries.filter(({ id }) => before === undefined || id < before).slice(0, limit)
       },
     },
-    subscriptions: { ...marketplace.subscriptions, track: noting('track') },
+    subscriptions: {
+      ...marketplace.subscriptions,
+      look: noting('look', { record: {}, failure: null }),
+      track: noting('track'),
+    },
     businesses: {
       ...marketplace.businesses,
       refresh: noting('refresh', { ...decision, explanation: 'by this refresh' }),

@@ -101,7 +101,8 @@ describe('consoleRouter', () => {
     const { marketplace, app, url } = await createScene({ worker: false })
     const asked: unknown[] = []
     const track = async (_of: unknown, options: unknown) => void asked.push(options)
-    mountConsole(app, { ...marketplace, subscriptions: { ...marketplace.subscriptions, track } })
+    const look = async () => ({ record: null, failure: null })
+    mountConsole(app, { ...marketplace, subscriptions: { ...marketplace.subscriptions, look, track } })
     const operator = consoleCaller(`${url}/ops`, 'operator')
     const input = { business_uid: 'b', subscription_uid: 's' }
     for (const more of [{}, { announce: false }]) await operator.act('track', { ...input, ...more })
@@ -224,10 +225,12 @@ describe('consoleRouter', () => {
 
     for (const name of ACTS) {
       it(`records who did ${name}, to which target, and why`, async () => {
-        const { operator, marketplace, entryId } = await stage()
+        const { operator, marketplace, platform, entryId } = await stage()
+        const bought = { business_uid: 'business-1', subscription_uid: 'subscription-1' }
+        platform.purchase({ ...bought, payment: 'succeeded' })
         const inputs: Record<string, object> = {
           refresh: { business_uid: 'business-1' },
-          track: { business_uid: 'business-1', subscription_uid: 'subscription-1' },
+          track: bought,
           replay: { entryId },
           export: { business_uid: 'business-1' },
           erase: { business_uid: 'business-1', typed: 'business-1' },

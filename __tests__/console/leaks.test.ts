@@ -190,6 +190,7 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
     { status: 'dead' },
     ...groups.map(({ key }: { key: string }) => ({ group: key })),
   )
+  await ask('outcomes', { ids: dead.map(({ id }) => id).join() })
   await ask('refresh', business, { business_uid: 'business-2' })
   await ask('track', { ...business, subscription_uid: uid })
   await ask('replay', { status: 'dead', reason })

@@ -21,9 +21,9 @@ import {
   type Scene,
   serve,
 } from '../support/scene.js'
-import { mountConsole, type RoleName } from '../support/scenes/console.js'
+import { mountConsole, PEOPLE, type RoleName } from '../support/scenes/console.js'
 import { addDeadEntries, addSubscriptions } from '../support/scenes/large-tables.js'
-import { until } from '../support/until.js'
+import { gate, until } from '../support/until.js'
 
 const LOOKS = {
   'phone by night': { viewport: { width: 360, height: 740 }, colorScheme: 'dark' },
@@ -67,7 +67,7 @@ describe('the page of the console', () => {
     await press(page, 'Read again')
     steps++
     await headline(page, 'May use the app')
-    await page.getByText('Read again: May use the app.').waitFor()
+    await page.getByText('Read from the platform: changed from suspended to purchased.').waitFor()
     expect(steps).toBe(3)
   })
 
@@ -89,6 +89,24 @@ describe('the page of the console', () => {
     await press(page, 'Track')
     await headline(page, 'May use the app')
     await page.getByText(`track by sue@example.com (support) (${uid})`).waitFor()
+  })
+
+  it('asks "did you mean" for a slip, and opens what begins as typed', async () => {
+    const { platform, url, marketplace } = await createStage()
+    for (const business_uid of ['bakery-north', 'bakery-south'])
+      platform.purchase({ business_uid, payment: 'succeeded' })
+    await until('both are read', async () => (await marketplace.subscriptions.list()).length === 2)
+    const page = await open(url, 'support')
+    await search(page, 'BAKERY N')
+    await page.locator('.of').getByText('bakery-north').waitFor()
+    await search(page, 'bakery-')
+    await page.getByRole('heading', { name: 'Did you mean' }).waitFor()
+    await page.locator('search').getByRole('link', { name: 'bakery-south' }).click()
+    await page.locator('.of').getByText('bakery-south').waitFor()
+    expect(await page.getByRole('heading', { name: 'Did you mean' }).count()).toBe(0)
+    await search(page, 'bakery-noth')
+    await page.getByRole('link', { name: 'Open it all the same' }).click()
+    await headline(page, 'Not known here')
   })
 
   it('says why it does not search a long text, here and to track', async () => {
@@ -128,7 +146,7 @@ describe('the page of the console', () => {
 
     const page = await open(url, 'operator', '#/attention')
     await page.getByText('3 entries', { exact: true }).waitFor()
-    await page.getByText('Cannot write to ledger #').waitFor()
+    await page.getByText('Cannot write to ledger 4711').waitFor()
     await press(page, 'Show the entries')
     await page.getByRole('link', { name: 'business-2' }).waitFor()
 
@@ -138,6 +156,7 @@ describe('the page of the console', () => {
     await page.getByLabel('Reason (recorded with your name)').fill('the ledger is back')
     await press(page, 'Replay 3 entries')
     await page.getByText('3 entries were replayed.').waitFor()
+    await page.getByText('3 handled.').waitFor()
     await until(
       'all entries are done',
       async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length >= 3,
@@ -150,6 +169,46 @@ describe('the page of the console', () => {
     })
     await press(page, 'Reload')
     await page.getByText('There are no dead and no retrying entries.').waitFor()
+  })
+
+  it('leads from a payer whose handler failed to the entry, and shows what became of its replay', async () => {
+    const { url, platform, marketplace, repair } = await createStage({ isBroken: true })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    platform.install('business-1')
+    await until(
+      'the entry is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 1,
+    )
+    await until('the purchase is read', () => marketplace.isEntitled('business-1'))
+    const page = await open(url, 'operator', '#/business/business-1')
+    await headline(page, 'May use the app')
+    expect(await page.textContent('#next-step')).toContain('setting it up failed')
+    const outcome = page.locator('.outcome')
+    await press(page, 'Replay…')
+    await press(page, 'Replay 1 entry')
+    await outcome.getByText('1 failed again.').waitFor()
+    await outcome.getByText('Error: Cannot write to ledger 4711').waitFor()
+
+    await page.getByRole('link', { name: 'Open the failed entry' }).click()
+    await page.getByRole('heading', { name: 'Stack' }).waitFor()
+    repair()
+    await page.getByRole('dialog').getByRole('button', { name: 'Replay…' }).click()
+    await press(page, 'Replay 1 entry')
+    await outcome.getByText('1 handled.').waitFor()
+  })
+
+  it('links support to the entry of a payer whose handler failed, without a replay', async () => {
+    const { url, platform, marketplace } = await createStage({ isBroken: true })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    platform.install('business-1')
+    await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length === 1)
+    await until('the purchase is read', () => marketplace.isEntitled('business-1'))
+    const page = await open(url, 'support', '#/business/business-1')
+    await headline(page, 'May use the app')
+    expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
+    await page.getByRole('link', { name: 'Open the failed entry' }).click()
+    await page.getByText('Shape (only operators see values)').waitFor()
+    expect(await page.getByRole('button', { name: /Replay/ }).count()).toBe(0)
   })
 
   it('shows failures to support, without a way to replay them', async () => {
@@ -189,6 +248,64 @@ describe('the page of the console', () => {
     await press(page, 'Continue')
     await page.locator('#live').getByText('business-2').first().waitFor()
     expect(await page.locator('#live').getByText('business-1').count()).toBeGreaterThan(0)
+  })
+
+  it('names the business in its title', async () => {
+    const { url } = await createStage()
+    const page = await open(url, 'support')
+    const titled = (title: string) => until(title, async () => (await page.title()) === title)
+    await titled('Business · Console')
+    await search(page, 'business-1')
+    await headline(page, 'Not known here')
+    await titled('business-1 · Business · Console')
+    await page.getByRole('link', { name: 'Health' }).click()
+    await page.getByRole('heading', { level: 1, name: 'Health' }).waitFor()
+    await titled('Health · Console')
+  })
+
+  it.each([
+    ['', 'subscriptions', 'None.'],
+    ['#/business/b', 'history', 'Nothing is recorded for this business.'],
+    ['#/attention', 'attention', 'There are no dead and no retrying entries.'],
+    ['#/live', 'live', 'Nothing yet.'],
+  ])('says on %s that it loads %s, and "%s" only after an answer', async (place, call, nothing) => {
+    const { url } = await createStage()
+    const held = gate()
+    const page = await openPage('about:blank', { userAgent: 'support' })
+    await page.route(new RegExp(`/call/${call}[?]`), async (route) => {
+      await held.opened
+      await route.continue()
+    })
+    await page.goto(`${url}${place}`)
+    await page.getByRole('navigation').waitFor()
+    await page.getByText('Loading…').first().waitFor()
+    expect(await page.getByText(nothing, { exact: true }).count()).toBe(0)
+    held.open()
+    await page.getByText(nothing, { exact: true }).first().waitFor()
+  })
+
+  it('keeps what was typed when the session is lost, and goes on when it is back', async () => {
+    const { marketplace, app, url } = await createScene()
+    let isSignedIn = true
+    const authorize = () => (isSignedIn ? PEOPLE.support : null)
+    mountConsole(app, marketplace, { authorize })
+    const page = await open(`${url}/ops`, 'support', '#/business/business-1')
+    await press(page, 'Track…')
+    await page.getByLabel('Identifier of the subscription').fill('subscription-1')
+    await page.getByLabel('Reason').fill('ticket 812')
+    isSignedIn = false
+    const ignored = troubles.length
+    await press(page, 'Track')
+    await page.getByText('You are signed out.').waitFor()
+    await page.getByRole('dialog').getByText('You are not signed in.').waitFor()
+    expect(await page.getByLabel('Identifier of the subscription').inputValue()).toBe('subscription-1')
+    expect(await page.getByLabel('Reason').inputValue()).toBe('ticket 812')
+    isSignedIn = true
+    await press(page, 'Track')
+    await page.getByText('The app could not look').waitFor()
+    await until('the notice is gone', async () => (await page.getByText('You are signed out.').count()) === 0)
+    // The browser reports the two refusals.
+    troubles.splice(ignored)
   })
 
   it('shows a problem with its next step', async () => {
@@ -354,7 +471,7 @@ describe('the page of the console', () => {
       await search(page, 'business-1')
       await page.getByText('Delivery application/installed').waitFor()
       await press(page, 'Read again')
-      await page.getByText('Read again: the answer has not changed.').waitFor()
+      await page.getByText('There is nothing to read').waitFor()
     }
   })
 
@@ -407,7 +524,7 @@ describe('the page of the console', () => {
       const own = await open(base, 'operator')
       await search(own, 'business-1')
       await press(own, 'Read again')
-      await own.getByText('Read again: the answer has not changed.').waitFor()
+      await own.getByText('There is nothing to read').waitFor()
     })
 
   for (const [name, options] of Object.entries(LOOKS)) {

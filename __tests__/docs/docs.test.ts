@@ -5,8 +5,10 @@ import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/base/errors.js'
 import { PROBLEMS } from '../../lib/base/health.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { WARNINGS } from '../../lib/base/warnings.js'
+import { HISTORY_FACTS } from '../../lib/entitlement/next-step.js'
 import { PURCHASE_STATES } from '../../lib/entitlement/purchase-state.js'
 import { REASONS } from '../../lib/entitlement/reasons.js'
+import { FAILURES } from '../../lib/entitlement/words.js'
 import { EVENTS, type EventName } from '../../lib/events/registry.js'
 import { createMarketplace } from '../../lib/index.js'
 import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
@@ -141,17 +143,24 @@ describe('the pages on decisions', () => {
   it('have a next step for every reason', () => {
     const written = tableWith('Why', 'What to do').map((row) => [names(row.Why)[0], row['What to do']])
     expect(written).toEqual(Object.entries(REASONS).map(([reason, { next }]) => [reason, next]))
-    const specific = tableWith('Why', 'State or failure', 'What to do').map((row) => [
-      names(row.Why)[0],
-      names(row['State or failure'])[0],
-      row['What to do'],
-    ])
+    const specific = tableWith('Why', 'State, failure or fact', 'What to do').flatMap((row) =>
+      names(row['State, failure or fact']).map((key) => [names(row.Why)[0], key, row['What to do']]),
+    )
     const inCode = Object.entries(REASONS).flatMap(([reason, row]) =>
       'nextIf' in row ? Object.entries(row.nextIf).map(([key, { next }]) => [reason, key, next]) : [],
     )
     expect(specific).toEqual(inCode)
-    const keys: string[] = [...Object.keys(ERROR_CODES), ...Object.keys(PURCHASE_STATES)]
+    const keys: string[] = [FAILURES, PURCHASE_STATES, HISTORY_FACTS].flatMap((table) => Object.keys(table))
     for (const [, key] of inCode) expect(keys).toContain(key)
+  })
+
+  it('have the words for every failure, and every fact of the history', () => {
+    const words = tableWith('Failure', 'In words').map((row) => [names(row.Failure)[0], row['In words']])
+    expect(words).toEqual(Object.entries(FAILURES))
+    const facts = tableWith('Fact', 'In the history of the business')
+    expect(facts.map((row) => [names(row.Fact)[0], row['In the history of the business']])).toEqual(
+      Object.entries(HISTORY_FACTS),
+    )
   })
 
   it('have the reasons that only the guard gives', () => {

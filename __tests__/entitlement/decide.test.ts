@@ -10,7 +10,7 @@ import {
   givesAccess,
 } from '../../lib/entitlement/decide.js'
 import type { EntitledWhen } from '../../lib/entitlement/own-rule.js'
-import { nextStepOf, REASONS, type Reason } from '../../lib/entitlement/reasons.js'
+import { REASONS } from '../../lib/entitlement/reasons.js'
 import type { Subscription } from '../../lib/store/port/store.js'
 import { ruled, subscriptionOf } from '../support/scenes/reader.js'
 
@@ -163,7 +163,7 @@ describe('the decision', () => {
       known: true,
       reason: 'purchased',
       explanation:
-        'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed (platform_timeout).',
+        'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed: the platform did not answer in time.',
       accessUntil: null,
       asOf: '2030-01-09T23:59:30.000Z',
       stale: false,
@@ -238,11 +238,15 @@ describe('the decision', () => {
   })
 
   it('names both items if all known subscriptions are for another item', () => {
-    expect(of([read('purchased', {}, 'q')]).explanation).toBe(
+    const other = of([read('purchased', {}, 'q')])
+    expect(other.otherItems).toEqual({ bought: ['q'], accepted: ['p', 'p2'] })
+    expect(Object.isFrozen(other) && Object.isFrozen(other.otherItems?.bought)).toBe(true)
+    expect(of([read('purchased')]).otherItems).toBeUndefined()
+    expect(other.explanation).toBe(
       `${REASONS.other_app.meaning} Subscription s: purchased, confirmed 0 s ago. ` +
-        'It is of the item q, and app.purchasableUid is p, p2.',
+        'They have the item q, and need the items p or p2.',
     )
-    expect(of([read('purchased')]).explanation).not.toContain('app.purchasableUid')
+    expect(of([read('purchased')]).explanation).not.toContain('They have')
   })
 })
 
@@ -264,7 +268,7 @@ describe('the explanation', () => {
       `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is under way.`,
     )
     expect(of([unread({ pending: false, failure: 'token_refused' })]).explanation).toContain(
-      'never read; the last read failed (token_refused).',
+      'never read; the last read failed: the platform gives the app no access to this business.',
     )
     expect(of([read('purchased', { gone: 'missing', state: null })]).explanation).toContain(
       'no longer shown, confirmed 0 s ago.',
@@ -303,39 +307,3 @@ function read(state: string, more: Partial<Subscription> = {}, purchasable_uid =
 function unread(more: Partial<Subscription> = {}): Subscription {
   return subscriptionOf({ requestedAt: NOW, owedSince: null, refreshAt: NOW, ...more })
 }
-
-describe('the next step', () => {
-  const of = (reason: Reason, ...subscriptions: [Reason, string | null, (string | null)?][]) =>
-    nextStepOf({
-      reason,
-      subscriptions: subscriptions.map(([each, purchase_state, failure = null]) => ({
-        reason: each,
-        purchase_state,
-        failure,
-      })),
-    })
-  const { next, action } = REASONS.not_purchased
-
-  it('is a whole sentence for every reason', () => {
-    for (const row of Object.values(REASONS)) expect(row.next).toMatch(/^[A-Z].{20,}\.$/)
-  })
-
-  it('follows the state or the failure that all deciding subscriptions share', () => {
-    const suspended: [Reason, string] = ['not_purchased', 'suspended']
-    expect(of('not_purchased', suspended, suspended).next).toContain('payment failed')
-    expect(of('not_purchased', ['not_purchased', 'canceled'], ['missing', null]).next).toContain(
-      'was canceled',
-    )
-    expect(of('not_purchased', ['not_purchased', 'canceled'], suspended)).toEqual({ next, action })
-    expect(of('stale', ['stale', 'purchased', 'app_credentials_refused'])).toMatchObject({ action: 'health' })
-    expect(of('unreadable', ['unreadable', null, 'platform_record_mismatch'])).toMatchObject({
-      action: 'none',
-    })
-  })
-
-  it('is that of the reason otherwise', () => {
-    expect(of('not_purchased', ['not_purchased', 'constructor'])).toEqual({ next, action })
-    expect(of('not_purchased')).toEqual({ next, action })
-    expect(of('unknown_business').action).toBe('track')
-  })
-})

@@ -156,7 +156,7 @@ describe('the explanation', () => {
     expect(Date.parse(decision.asOf as string)).toBeLessThan(clock.now() - 2 * HOUR)
     platform.faults.add({ on: 'platform', kind: 'down' })
     const failing = await marketplace.businesses.refresh(B1)
-    expect(failing.explanation).toMatch(/the last read failed \(platform_unreachable\)/)
+    expect(failing.explanation).toMatch(/the last read failed: the platform cannot be reached/)
     expect((await marketplace.explain('')).explanation).toBe(
       'The given value is not an identifier of a business.',
     )

@@ -32,6 +32,8 @@ describe.each(ENGINE_NAMES)('plans on %s', (engineName) => {
     expect(await explain('b-pro', { purchasableUid: 'pro' })).toMatchObject({ reason: 'purchased' })
     const other = await explain('b-pro', { purchasableUid: 'team' })
     expect(other).toMatchObject({ reason: 'other_item', known: true, entitledItems: [], subscriptions: [] })
+    expect(other.otherItems).toEqual({ bought: ['pro'], accepted: ['team'] })
+    expect(other.explanation).toMatch(/They have the item pro, and need the item team\.$/)
     const [suspended, none] = [
       await explain('b-late', { purchasableUid: 'team' }),
       await explain('nobody', { purchasableUid: 'team' }),

@@ -11,13 +11,13 @@ import type { Guard, RequireEntitlementOptions } from '../express/require-entitl
 import type { EraseSummary } from '../operations/businesses/erase.js'
 import type { BusinessData } from '../operations/businesses/export.js'
 import type { HistoryItem, HistoryOptions } from '../operations/businesses/history.js'
+import type { BusinessesPage } from '../operations/businesses/list.js'
 import type { HealthListener } from '../operations/health/health-changes.js'
 import type { Health, Readiness } from '../operations/health/health-check.js'
 import type { WebhookReport } from '../operations/health/webhooks-check.js'
-import type { JournalFilter } from '../operations/journal/entry-filter.js'
-import type { Action, ReplayFilter, ReplaySummary } from '../operations/journal/journal-operations.js'
-import type { HandlerFailure, JournalEntry } from '../operations/journal/public-entry.js'
+import type { HandlerFailure } from '../operations/journal/public-entry.js'
 import type { ImportLine, ImportOptions, ImportSummary } from '../operations/subscriptions/import.js'
+import type { LookedUp } from '../operations/subscriptions/look.js'
 import type {
   SubscriptionStatus,
   SubscriptionsFilter,
@@ -28,6 +28,7 @@ import type { Token } from '../platform/token.js'
 import type { HandlerContext as ContextOf, Handler as HandlerOf } from '../work/handling/handlers.js'
 import type { UnrecognisedDelivery } from '../work/handling/payloads.js'
 import type { PurchaseChange } from '../work/reading/purchase-change.js'
+import type { JournalMethods } from './journal-methods.js'
 
 /** Ends the subscription that the call began. */
 type Unsubscribe = () => void
@@ -211,6 +212,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     get(subscriptionUid: string | number): Promise<SubscriptionStatus | undefined>
     /**
+     * What the platform shows of a subscription now, with a token for this business: its `record`, or in `failure` why it
+     * shows none. Nothing is stored, so look before you `track` what a person typed.
+     *
+     * @example
+     * const { record } = await marketplace.subscriptions.look({ subscriptionUid, businessUid })
+     * if (record) await marketplace.subscriptions.track({ subscriptionUid, businessUid })
+     */
+    look(subscription: TrackedSubscription): Promise<LookedUp>
+    /**
      * Adds a subscription without an event, for a lost `create`. Resolves when it is on disk; the read follows. With
      * `announce: false`, the change that the first successful read finds does not reach `onEntitlementChange` and
      * `onPurchaseChange`; changes of later reads do. An event before that read, or a `track` without this option, cancels it.
@@ -243,6 +253,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
     refreshAll(options?: { withinMs?: number }): Promise<{ subscriptions: number }>
   }
   businesses: {
+    /**
+     * Lists the businesses with a stored subscription, each once, in the order of the database. Those whose uids begin with
+     * a text come directly after it, on PostgreSQL as far as its collation allows.
+     *
+     * @example
+     * const page = await marketplace.businesses.list({ limit: 50 })
+     * const next = await marketplace.businesses.list({ after: page.at(-1), limit: 50 })
+     */
+    list(page?: BusinessesPage): Promise<string[]>
     /**
      * Reads all known subscriptions of the business again, or searches for them if none is stored, waits (at most 21 s +
      * `freshness.waitMs`), and answers like `explain`. It waits for those that were read before, and only if none was, for others.
@@ -286,46 +305,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     erase(businessUid: string | number, options?: { actor?: string; reason?: string }): Promise<EraseSummary>
   }
-  journal: {
-    /**
-     * Lists entries, newest first.
-     *
-     * @example
-     * const dead = await marketplace.journal.list({ status: 'dead', since: '2026-03-01', limit: 50 })
-     * const nextPage = await marketplace.journal.list({ status: 'dead', since: '2026-03-01', before: dead.at(-1)?.id })
-     */
-    list(filter?: JournalFilter): Promise<JournalEntry[]>
-    /**
-     * The entry with this id, or undefined.
-     *
-     * @example const entry = await marketplace.journal.get(id)
-     */
-    get(id: string): Promise<JournalEntry | undefined>
-    /**
-     * Passes an entry to its handlers again, whatever its status. False when no entry has this id, or it is an action.
-     *
-     * @example const isReplayed = await marketplace.journal.replay(id)
-     */
-    replay(id: string): Promise<boolean>
-    /**
-     * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter
-     * needs a `status`; the kind `action` is refused. `dryRun` changes nothing.
-     *
-     * @example
-     * const { matched, ids } = await marketplace.journal.replayAll({ status: 'dead' }, { dryRun: true })
-     * await marketplace.journal.replayAll({ status: 'dead', name: 'application/installed' }, { limit: 10 })
-     */
-    replayAll(filter: ReplayFilter, options?: { limit?: number; dryRun?: boolean }): Promise<ReplaySummary>
-    /**
-     * Records an action of a person as an entry of the kind `action`, and gives the logger a line of it. No handler gets it.
-     * Its retention is `retention.actionsMs`. Name the business and the subscription in their own fields: an erasure
-     * removes them there, also when it does not know them any more.
-     *
-     * @example
-     * await marketplace.journal.recordAction({ actor: 'ada', action: 'replay', entryId: id, reason: 'ticket 812' })
-     */
-    recordAction(action: Action): Promise<{ id: string }>
-  }
+  /** What has arrived and happened: see `JournalMethods`. */
+  journal: JournalMethods
 
   /**
    * Gets a token of the app for a business, to register with. Rejects `token_refused`, `app_credentials_refused`, or

@@ -6,6 +6,7 @@ import type { Search, Subscription } from '../store/port/store.js'
 import { CLOSED, type RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason } from './reasons.js'
+import { failureInWords, itemsInWords } from './words.js'
 
 /** The answer for a business, with its reason and evidence. */
 export interface Decision {
@@ -30,6 +31,8 @@ export interface Decision {
   asOf: string | null
   /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
   stale: boolean
+  /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
+  otherItems?: { bought: string[]; accepted: string[] }
   subscriptions: SubscriptionVerdict[]
 }
 
@@ -81,12 +84,22 @@ export function decide(
   )
   if (best === undefined && search?.failure) {
     const failed = `The last search for subscriptions failed (${search.failure}).`
-    return Object.freeze({ ...decision, explanation: `${decision.explanation} ${failed}` })
+    return deepFreeze({ ...decision, explanation: `${decision.explanation} ${failed}` })
   }
-  if (best?.reason !== 'other_app') return decision
-  const itsOwn = rules.purchasableUids.join(', ')
-  const mismatch = `It is of the item ${best.purchasable_uid}, and app.purchasableUid is ${itsOwn}.`
-  return deepFreeze({ ...decision, explanation: `${decision.explanation} ${mismatch}` })
+  return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
+}
+
+/** The decision with the items that the business has, and those that would give access. */
+export function withOtherItems(
+  decision: Decision,
+  subscriptions: readonly SubscriptionVerdict[],
+  accepted: readonly string[],
+): Decision {
+  const items = [...new Set(subscriptions.flatMap(({ purchasable_uid }) => purchasable_uid ?? []))]
+  if (items.length === 0) return decision
+  const otherItems = { bought: items.slice(0, MAX_EXPLAINED), accepted: [...accepted] }
+  const words = `They have ${itemsInWords(items, 'and')}, and need ${itemsInWords(accepted, 'or')}.`
+  return deepFreeze({ ...decision, explanation: `${decision.explanation} ${words}`, otherItems })
 }
 
 /**
@@ -234,7 +247,11 @@ function describe(
 ) {
   const read =
     asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
-  const trouble = failure ? `; the last read failed (${failure})` : pending ? '; a read is under way' : ''
+  const trouble = failure
+    ? `; the last read failed: ${failureInWords(failure)}`
+    : pending
+      ? '; a read is under way'
+      : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
   const end = accessUntil === null ? '' : `; access until ${accessUntil}`
   return `Subscription ${subscription_uid}: ${read}${end}${trouble}${rule}.`

@@ -6,6 +6,7 @@ import {
   type DecisionRules,
   decisionOf,
   type SubscriptionVerdict,
+  withOtherItems,
 } from './decide.js'
 
 /**
@@ -51,7 +52,8 @@ export function decisionAbout(
     .map((verdict) => asOfNow(verdict, maxStaleMs, now))
   const [best] = byWeight(verdicts)
   const withoutOne = subscriptions.length > 0 ? 'other_item' : reason
-  const about = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
+  const bare = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
+  const about = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
   // An answer from memory while the database is down stays marked as stale.
   return decision.stale && reason !== 'stale' ? deepFreeze({ ...about, stale: true }) : about
 }

@@ -2,27 +2,54 @@
 export interface NextStep {
   next: string
   /** The action that `next` asks for, so that a page or a program can offer it. */
-  action: 'refresh' | 'track' | 'health' | 'none'
+  action: 'refresh' | 'track' | 'replay' | 'health' | 'none'
+  /** `replay`: the entry of the journal whose handler failed. */
+  entryId?: string
 }
 
-interface ReasonRow extends NextStep {
+export interface ReasonRow extends NextStep {
   rank: number
   entitled: boolean
   known: boolean
   meaning: string
-  /** A more specific next step, by the `purchase_state` or the `failure` of the subscriptions that decide. */
+  /**
+   * More specific next steps, the first of which applies: by the `purchase_state` or the `failure` of the subscriptions that
+   * decide, or by what the history shows.
+   */
   nextIf?: Record<string, NextStep>
 }
 
+const PLATFORM_IS_DOWN = {
+  next: 'The app cannot read the platform at the moment, and tries again by itself. Read again in a few minutes. If it lasts, call an operator, and show them the health of the app. Inform the customer that the problem is not on their side.',
+  action: 'health',
+} as const
+
+const PLATFORM_IS_NOT_UNDERSTOOD = {
+  next: 'The app does not understand what the platform answers. Call an operator: the address of the platform may be wrong. Inform the customer that the problem is on our side.',
+  action: 'health',
+} as const
+
+const IS_THE_APP_INSTALLED = {
+  next: 'The platform gives the app no access to this business. Does it have the app installed? Ask the customer to look on the platform, and to install the app if it is not there. Then read again.',
+  action: 'refresh',
+} as const
+
 const IF_READS_FAIL = {
   app_credentials_refused: {
-    next: 'The platform refuses the credentials of the app: an operator must correct app.clientId and app.clientSecret. Inform the customer that the problem is on our side.',
+    next: 'The platform refuses the app itself: an operator must correct the credentials of the app. Inform the customer that the problem is on our side.',
     action: 'health',
   },
   platform_throttled: {
     next: 'The platform limits the rate of reads. The app continues by itself: try again in a few minutes.',
     action: 'none',
   },
+  token_refused: IS_THE_APP_INSTALLED,
+  platform_unreachable: PLATFORM_IS_DOWN,
+  platform_timeout: PLATFORM_IS_DOWN,
+  platform_failing: PLATFORM_IS_DOWN,
+  platform_redirected: PLATFORM_IS_NOT_UNDERSTOOD,
+  platform_reply_too_large: PLATFORM_IS_NOT_UNDERSTOOD,
+  platform_reply_invalid: PLATFORM_IS_NOT_UNDERSTOOD,
 } as const
 
 /**
@@ -38,13 +65,23 @@ export const REASONS = {
     meaning: 'The app is purchased.',
     next: 'The subscription gives access. If the customer has none, ask them to sign out and in again, and check that they use the account of this business.',
     action: 'none',
+    nextIf: {
+      handler_dead: {
+        next: 'The purchase is fine; setting it up failed, and the app does not try again by itself. Send this to an operator, who finds the cause in the failed entry, and replays the entry when the cause is mended. Inform the customer that the problem is on our side.',
+        action: 'replay',
+      },
+      handler_retrying: {
+        next: 'The purchase is fine; setting it up has failed so far, and the app tries again by itself. Ask the customer to wait a few minutes. If it still fails then, send this to an operator. Inform the customer that the problem is on our side.',
+        action: 'replay',
+      },
+    },
   },
   not_read_yet: {
     rank: 1,
     entitled: false,
     known: false,
     meaning: 'A subscription was announced or is searched for, and the platform has not shown it yet.',
-    next: 'Read again. If the answer does not change, the platform does not show the subscription yet: look at the health of the app, and try again in a few minutes.',
+    next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again here. Else ask them to pay on the platform.',
     action: 'refresh',
     nextIf: IF_READS_FAIL,
   },
@@ -54,7 +91,7 @@ export const REASONS = {
     known: false,
     meaning:
       'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
-    next: 'Read again. If the answer does not change, the app cannot read the platform: send the failure of the subscription to an operator. Inform the customer that the problem is on our side.',
+    next: 'Read again. If the answer does not change, the app cannot read the platform: send this to an operator. Inform the customer that the problem is on our side.',
     action: 'refresh',
     nextIf: IF_READS_FAIL,
   },
@@ -82,6 +119,10 @@ export const REASONS = {
     next: 'Ask the customer to check the subscription and its payment on the platform. After the payment, read again.',
     action: 'refresh',
     nextIf: {
+      change_announced: {
+        next: 'The platform has just announced a change, and may still show the state before it. If the customer has paid, wait a few minutes: the app reads again by itself, or read again here. Else ask them to pay on the platform. After the payment, read again.',
+        action: 'refresh',
+      },
       suspended: {
         next: 'The payment failed or has not arrived. Ask the customer to pay on the platform. After the payment, read again.',
         action: 'refresh',
@@ -105,7 +146,7 @@ export const REASONS = {
     entitled: false,
     known: true,
     meaning: 'The platform refuses to show the subscription any more, and it has ended.',
-    next: 'Ask the customer to buy the app again on the platform. If they still pay for it, read again. If the answer does not change, send the failure of the subscription to an operator.',
+    next: 'Ask the customer to buy the app again on the platform. If they still pay for it, read again. If the answer does not change, send this to an operator.',
     action: 'refresh',
   },
   missing: {
@@ -121,9 +162,10 @@ export const REASONS = {
     entitled: false,
     known: true,
     meaning: 'A subscription was announced, and the platform refuses to show it to this app.',
-    next: 'Ask the customer whether the app is still installed for this business. If it is, read again. If the answer does not change, send the failure of the subscription to an operator.',
+    next: 'Ask the customer whether the app is still installed for this business. If it is, read again. If the answer does not change, send this to an operator.',
     action: 'refresh',
     nextIf: {
+      token_refused: IS_THE_APP_INSTALLED,
       platform_record_mismatch: {
         next: 'The subscription belongs to another business. Ask the customer which of their accounts bought the app, and look at that business.',
         action: 'none',
@@ -135,7 +177,7 @@ export const REASONS = {
     entitled: false,
     known: true,
     meaning: 'All known subscriptions of this business are for other apps.',
-    next: 'Show the customer which item they bought. If it is one of yours, an operator must add it to app.purchasableUid (MARKETPLACE_PURCHASABLE_UID). If they bought two items, ask for the identifier of the other subscription and track it.',
+    next: 'Show the customer which item they have, and which ones are yours. If theirs is one of yours too, an operator must add it to the items of the app. If they bought two items, ask for the identifier of the other subscription and track it.',
     action: 'track',
   },
   other_item: {
@@ -143,7 +185,7 @@ export const REASONS = {
     entitled: false,
     known: true,
     meaning: 'All known subscriptions of this business are for other items.',
-    next: 'Show the customer which item they bought and which one this requires. If they bought both, ask for the identifier of the other subscription and track it.',
+    next: 'Show the customer which item they have and which one this requires. If they bought both, ask for the identifier of the other subscription and track it.',
     action: 'track',
   },
   unknown_business: {
@@ -167,7 +209,7 @@ export const REASONS = {
     entitled: false,
     known: true,
     meaning: 'The requested item is not one of app.purchasableUid.',
-    next: 'Correct the spelling of the item in the question. If it is right, an operator must add it to app.purchasableUid (MARKETPLACE_PURCHASABLE_UID).',
+    next: 'Correct the spelling of the item in the question. If it is right, an operator must add it to the items of the app.',
     action: 'none',
   },
   store_unavailable: {
@@ -182,21 +224,3 @@ export const REASONS = {
 
 /** Why a business may use the app or may not: see `REASONS`. */
 export type Reason = keyof typeof REASONS
-
-/**
- * The next step for a decision: that of its reason, or of a state or failure that all deciding subscriptions share.
- *
- * @example
- * const { next } = nextStepOf(await marketplace.explain('business-1'))
- */
-export function nextStepOf(decision: {
-  reason: Reason
-  subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
-}): NextStep {
-  const { next, action, nextIf = {} }: ReasonRow = REASONS[decision.reason]
-  const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
-  const found = Object.keys(nextIf).find((key) =>
-    deciding.every(({ purchase_state, failure }) => key === purchase_state || key === failure),
-  )
-  return (deciding.length > 0 && found !== undefined && nextIf[found]) || { next, action }
-}

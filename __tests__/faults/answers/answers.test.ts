@@ -64,7 +64,7 @@ describe('J32 a business that bought another item', () => {
       known: true,
       reason: 'other_app',
       explanation: expect.stringContaining(
-        `It is of the item ${OTHER_ITEM}, and app.purchasableUid is ${OUR_ITEM}.`,
+        `They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}.`,
       ),
     })
   })

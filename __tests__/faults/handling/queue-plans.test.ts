@@ -137,6 +137,7 @@ describe('G20 the statements of the queue visit few rows, with any number of unh
         { subscriptionUid: 's1' },
       ])
         await store.listSubscriptions({ ...which, after: 'a', limit: 10 })
+      await store.listBusinesses({ after: 'a', limit: 10 })
       await store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' })
     })
     const queries = asked.filter(({ text }) => /subscriptions/.test(text))

@@ -36,6 +36,7 @@ const CALLS: Record<string, (store: Store, claim: ReadClaim) => Promise<unknown>
   replayEntry: (store) => store.replayEntry('e1'),
   getEntry: (store) => store.getEntry('e1'),
   listSubscriptions: (store) => store.listSubscriptions({ limit: 1 }),
+  listBusinesses: (store) => store.listBusinesses({ limit: 1 }),
   timelineOf: (store) => store.timelineOf('b1', { limit: 1 }),
   recordAction: (store) => store.recordAction(ACTION),
   erase: (store) => store.erase('b1', ACTION),

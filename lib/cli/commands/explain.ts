@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { exitCodeOf, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, recentHistory, verdictText } from '../terminal/verdict.js'
 
 export function addExplain(program: Command, act: Act) {
   program
@@ -23,7 +23,8 @@ export function addExplain(program: Command, act: Act) {
         const decision = await marketplace.explain(business, {
           ...(item === undefined ? {} : { purchasableUid: item }),
         })
-        out.result(decision, () => verdictText(decision, out))
+        const history = out.isJson ? [] : await recentHistory(marketplace, business)
+        out.result(decision, () => verdictText(decision, history, out))
         return exitCodeOf(decision)
       }),
     )

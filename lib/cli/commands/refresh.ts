@@ -3,7 +3,7 @@ import type { Decision, Marketplace } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
-import { exitCodeOf, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, recentHistory, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
 const WITHIN_MIN = 10
@@ -49,7 +49,8 @@ export function addRefresh(program: Command, act: Act) {
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', businessUid: business })
         const { decision, isRead } = await refreshWithin(marketplace, business, wait * 1_000)
-        out.result({ ...decision, isRead }, () => verdictText(decision, out))
+        const history = out.isJson ? [] : await recentHistory(marketplace, business)
+        out.result({ ...decision, isRead }, () => verdictText(decision, history, out))
         if (isRead) return exitCodeOf(decision)
         out.note(
           `The read is requested, but no worker has finished it within ${wait} s. Check that the app runs with its worker ` +

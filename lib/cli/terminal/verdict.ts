@@ -1,4 +1,4 @@
-import { type Decision, nextStepOf } from '../../index.js'
+import { type Decision, failureInWords, type HistoryItem, type Marketplace, nextStepOf } from '../../index.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
 import { fields, oneLine, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
@@ -7,14 +7,24 @@ import type { Output } from './output.js'
 const COMMANDS = {
   refresh: 'marketplace-webhooks refresh <business>',
   track: 'marketplace-webhooks track <subscription> --business <business>',
+  replay: 'marketplace-webhooks journal show <entry>, and after the mend journal replay <entry>',
   health: 'marketplace-webhooks doctor',
   none: null,
 } as const
 
+/** The newest items of the history of a business, for its next step; none if they cannot be read. */
+export function recentHistory({ businesses }: Marketplace, business: string): Promise<HistoryItem[]> {
+  return businesses.history(business, { limit: 50 }).catch(() => [])
+}
+
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
-export function verdictText(decision: Decision, { paint, width }: Output): string {
+export function verdictText(
+  decision: Decision,
+  history: readonly HistoryItem[],
+  { paint, width }: Output,
+): string {
   const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
-  const { next, action } = nextStepOf(decision)
+  const { next, action, entryId } = nextStepOf(decision, history)
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known
@@ -25,6 +35,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
       'next step': next,
+      entry: entryId,
       command: COMMANDS[action],
     },
     width,
@@ -37,7 +48,7 @@ export function verdictText(decision: Decision, { paint, width }: Output): strin
       {
         title: 'READ',
         cell: (each) =>
-          `${shortTime(each.asOf)}${each.failure ? `, then failed: ${each.failure}` : each.pending ? ', next read requested' : ''}`,
+          `${shortTime(each.asOf)}${each.failure ? `, then failed: ${failureInWords(each.failure)}` : each.pending ? ', next read requested' : ''}`,
       },
     ],
     subscriptions.slice(0, MAX_SHOWN),

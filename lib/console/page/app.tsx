@@ -7,7 +7,7 @@ import { read } from './calls.js'
 import { Health } from './health/health.js'
 import { placeOf, useLoad, usePlace } from './hooks.js'
 import { Live } from './lists/live.js'
-import { Trouble } from './parts.js'
+import { Loading, Trouble } from './parts.js'
 import { Privacy } from './privacy.js'
 import { SessionContext } from './session.js'
 
@@ -20,40 +20,54 @@ const CHAPTERS = [
 ] as const
 
 export function App() {
-  const session = useLoad(() => read('session'), [])
+  const { data, error, reload } = useLoad(() => read('session'), [])
+  /** The last one that was read: a lost session must not remove what the person has typed. */
+  const session = useRef<Replies['session'] | undefined>(undefined)
+  session.current = data ?? session.current
   const [isSignedOut, setSignedOut] = useState(false)
   useEffect(() => {
     const out = () => setSignedOut(true)
+    const back = () => setSignedOut(false)
     addEventListener('signedout', out)
-    return () => removeEventListener('signedout', out)
+    addEventListener('signedin', back)
+    return () => {
+      removeEventListener('signedout', out)
+      removeEventListener('signedin', back)
+    }
   }, [])
+  const wasSignedOut = useRef(false)
+  useEffect(() => {
+    // Somebody else may have signed in.
+    if (wasSignedOut.current && !isSignedOut) reload()
+    wasSignedOut.current = isSignedOut
+  }, [isSignedOut])
 
+  if (session.current)
+    return (
+      <SessionContext.Provider value={session.current}>
+        <Chapters session={session.current} isSignedOut={isSignedOut} />
+      </SessionContext.Provider>
+    )
   if (isSignedOut)
     return (
       <Alone title="You are signed out">
         <Trouble error="Sign in again, then load this page again." />
       </Alone>
     )
-  if (session.error)
+  if (error)
     return (
       <Alone title="The console does not load">
-        <Trouble error={session.error} />
-      </Alone>
-    )
-  if (!session.data)
-    return (
-      <Alone title="One moment">
-        <p>Loading.</p>
+        <Trouble error={error} />
       </Alone>
     )
   return (
-    <SessionContext.Provider value={session.data}>
-      <Chapters session={session.data} />
-    </SessionContext.Provider>
+    <Alone title="One moment">
+      <Loading />
+    </Alone>
   )
 }
 
-function Chapters({ session }: { session: Replies['session'] }) {
+function Chapters({ session, isSignedOut }: { session: Replies['session']; isSignedOut: boolean }) {
   const [named = '', ...rest] = usePlace()
   const chapters = CHAPTERS.filter(
     ({ isForOperators }) => !isForOperators || session.person.role === 'operator',
@@ -62,8 +76,12 @@ function Chapters({ session }: { session: Replies['session'] }) {
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
   const { name, title, View } = chapter
+  /** On the chapter of a business. */
+  const [business_uid] = name === 'business' ? rest : []
   useEffect(() => {
-    document.title = `${title} · Console`
+    document.title = [business_uid, title, 'Console'].filter(Boolean).join(' · ')
+  }, [title, business_uid])
+  useEffect(() => {
     if (!isFirst.current) heading.current?.focus()
     isFirst.current = false
   }, [name])
@@ -91,6 +109,9 @@ function Chapters({ session }: { session: Replies['session'] }) {
         <h1 ref={heading} tabIndex={-1}>
           {title}
         </h1>
+        {isSignedOut && (
+          <Trouble error="You are signed out. Sign in again in another tab, then go on here: what you have typed stays." />
+        )}
         <View rest={rest} />
       </main>
     </>

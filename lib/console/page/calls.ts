@@ -83,11 +83,20 @@ async function contentOf(reply: Response) {
 
 /** The reply of a call that succeeded. */
 async function request(path: string, init: RequestInit): Promise<Response> {
-  const reply = await fetch(`${BASE}call/${path}`, { ...init, credentials: 'same-origin' }).catch((error) => {
+  const how = { ...init, credentials: 'same-origin', redirect: 'manual' } as const
+  const reply = await fetch(`${BASE}call/${path}`, how).catch((error) => {
     if (init.signal?.aborted) throw error
     throw new CallError('unreachable', 'The server cannot be reached. Try again in a moment.')
   })
-  if (reply.ok) return reply
+  if (reply.ok) {
+    dispatchEvent(new Event('signedin'))
+    return reply
+  }
+  // The console sends nobody elsewhere: something before it asks the person to sign in.
+  if (reply.type === 'opaqueredirect') {
+    dispatchEvent(new Event('signedout'))
+    throw new CallError('not_signed_in', 'You are signed out. Sign in in another tab, then try again here.')
+  }
   const body = await reply.json().catch(() => undefined)
   if (reply.status === 401) dispatchEvent(new Event('signedout'))
   throw new CallError(

@@ -94,6 +94,15 @@ export function Trouble({ error }: { error: string | undefined }) {
   return <div role="alert">{error && <p class="trouble">{error}</p>}</div>
 }
 
+/** Takes the place of what has not been read so far. */
+export function Loading() {
+  return (
+    <p class="empty" role="status">
+      Loading…
+    </p>
+  )
+}
+
 export function Badge({
   tone,
   children,

@@ -24,6 +24,7 @@ export const CALLS = {
   live: read('support', 'watch new entries'),
   health: read('support', 'see the health'),
   previewReplay: read('operator', 'preview a replay'),
+  outcomes: read('operator', 'see the outcome of a replay'),
   refresh: act('support', 'read a business again'),
   track: act('support', 'track a subscription'),
   replay: act('operator', 'replay an entry, a group, or all'),

@@ -1,10 +1,11 @@
 import { z } from 'zod'
 import { REASONS, type Reason } from '../../index.js'
 import type { CallName } from './calls.js'
-import { ATTENTION_STATUSES, type SearchCharacters } from './shapes.js'
+import { ATTENTION_STATUSES, type MaxOutcomes, type SearchCharacters } from './shapes.js'
 
 const uid = z.string().min(1).max(255)
 const SEARCH_CHARACTERS: SearchCharacters = 1_500
+const MAX_OUTCOMES: MaxOutcomes = 100
 const searched = z
   .string()
   .max(
@@ -41,6 +42,13 @@ export const INPUTS = {
   live: z.strictObject({ after: z.string().max(64).optional() }),
   health: z.strictObject({}),
   previewReplay: z.strictObject(which),
+  /** Ids with commas between them. */
+  outcomes: z.strictObject({
+    ids: z
+      .string()
+      .max(8_000)
+      .refine((ids) => ids.split(',').length <= MAX_OUTCOMES, { error: `at most ${MAX_OUTCOMES} ids` }),
+  }),
   refresh: z.strictObject({ business_uid: uid, reason: reason.optional() }),
   track: z.strictObject({
     business_uid: uid,

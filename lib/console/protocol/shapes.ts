@@ -28,9 +28,13 @@ export interface Replies {
   live: LiveReply
   health: HealthReply
   previewReplay: ReplayPreview
-  refresh: BusinessReply
-  track: BusinessReply
-  replay: { replayed: number; left: number; hasOlder: boolean }
+  /** Those of the entries that still exist. */
+  outcomes: { entries: EntryRow[] }
+  /** `outcome`: what the read did, in words. */
+  refresh: BusinessReply & { outcome: string }
+  track: BusinessReply & { outcome: string }
+  /** `ids`: the entries that were replayed, for `outcomes`. */
+  replay: { replayed: number; left: number; hasOlder: boolean; ids: string[] }
   erase: { business_uid: string; erasedAt: string; rows: number }
 }
 
@@ -40,6 +44,9 @@ export interface Replies {
  */
 export type SearchCharacters = 1_500
 
+/** The most entries of one call of `outcomes`. */
+export type MaxOutcomes = 100
+
 export interface SearchReply {
   /** The business that was found, or the first term. Null if the text contains no identifier. */
   business_uid: string | null
@@ -48,6 +55,14 @@ export interface SearchReply {
   isKnown: boolean
   /** The identifiers that were looked up, in this order. */
   terms: string[]
+  /** If nothing is known: stored identifiers that are similar, the most similar first. */
+  near: Found[]
+}
+
+/** A stored business, or a subscription of it. */
+export interface Found {
+  business_uid: string
+  subscription_uid: string | null
 }
 
 export interface BusinessReply {
@@ -62,8 +77,11 @@ export interface BusinessReply {
   after: string | null
 }
 
-/** A subscription as last read. Some fields of its record are masked for support. */
-export type SubscriptionRow = Omit<SubscriptionStatus, 'record'> & { record: Record<string, unknown> | null }
+/** A subscription as last read. Some fields of its record are masked for support. `trouble`: its `failure` in words. */
+export type SubscriptionRow = Omit<SubscriptionStatus, 'record'> & {
+  record: Record<string, unknown> | null
+  trouble: string | null
+}
 
 /** An entry of the journal without its payload. For support, `error` is only the class of the error. */
 export type EntryRow = Pick<
@@ -94,7 +112,7 @@ export interface AttentionGroup extends Pick<JournalEntry, 'kind' | 'name'> {
   /** Where the examined entries begin that contain it. Null: at the newest. */
   before: string | null
   status: AttentionStatus
-  /** The error without numbers and identifiers; for support only its class. */
+  /** The error without the identifiers of the entry; for support only its class. */
   error: string
   count: number
   oldest: string

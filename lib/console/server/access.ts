@@ -22,7 +22,11 @@ export function createPermission(options: {
     person: Person | undefined,
   ): { name: CallName; person: Person } {
     if (person === undefined)
-      throw new Refusal(401, 'not_signed_in', 'You are not signed in. Sign in, then load this page again.')
+      throw new Refusal(
+        401,
+        'not_signed_in',
+        'You are not signed in. Sign in in another tab, then try again here.',
+      )
     if (!isFromOwnPage(req))
       throw new Refusal(
         403,

@@ -1,9 +1,11 @@
+import { type Decision, failureInWords } from '../../index.js'
 import type { Inputs } from '../protocol/inputs.js'
 import type { Person } from '../protocol/roles.js'
 import type { Replies } from '../protocol/shapes.js'
-import type { createBusinessCalls } from './business.js'
+import type { createReplay } from './attention/replay.js'
+import type { createBusinessCalls } from './business/business.js'
+import { readAgainInWords } from './business/read-again.js'
 import { Refusal } from './http.js'
-import type { createReplay } from './replay.js'
 import type { ConsoleMarketplace } from './rows.js'
 import type { Scans } from './scans.js'
 
@@ -34,24 +36,34 @@ export function createActs(options: {
     })
   }
 
+  /** Waits for the read, so that the person sees the result. */
+  async function readAgain(
+    person: Person,
+    business_uid: string,
+    before: Decision,
+  ): Promise<Replies['refresh']> {
+    const after = await marketplace.businesses.refresh(business_uid)
+    return { ...(await business(person, { business_uid }, after)), outcome: readAgainInWords(before, after) }
+  }
+
   return {
     async refresh(person: Person, { business_uid, reason }: Inputs['refresh']): Promise<Replies['refresh']> {
       await record(person, 'refresh', { businessUid: business_uid }, reason)
-      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
+      return readAgain(person, business_uid, await marketplace.explain(business_uid))
     },
 
     async track(
       person: Person,
       { business_uid, subscription_uid, announce = true, reason }: Inputs['track'],
     ): Promise<Replies['track']> {
-      const about = { businessUid: business_uid, subscriptionUid: subscription_uid }
-      await record(person, 'track', about, reason)
-      await marketplace.subscriptions.track(
-        { subscriptionUid: subscription_uid, businessUid: business_uid },
-        { announce },
-      )
-      // Waits for the read, so that the person sees the result.
-      return business(person, { business_uid }, await marketplace.businesses.refresh(business_uid))
+      const named = { businessUid: business_uid, subscriptionUid: subscription_uid }
+      // A typo that is stored would make of "has not bought" a "not known yet", which nobody can take back.
+      const { failure } = await marketplace.subscriptions.look(named)
+      if (failure !== null) throw notShown(failure)
+      await record(person, 'track', named, reason)
+      const before = await marketplace.explain(business_uid)
+      await marketplace.subscriptions.track(named, { announce })
+      return readAgain(person, business_uid, before)
     },
 
     async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {
@@ -87,6 +99,17 @@ export function createActs(options: {
       return marketplace.businesses.erase(business_uid, { actor: actorOf(person), reason })
     },
   }
+}
+
+/** Why a subscription is not tracked. Nothing was stored. */
+function notShown(failure: string): Refusal {
+  const why =
+    failure === 'platform_record_mismatch'
+      ? 'It belongs to another business. Ask the customer which of their accounts bought the app.'
+      : failure === 'platform_record_missing'
+        ? 'The platform shows no such subscription to this business. Check the identifier, and which account bought it.'
+        : `The app could not look: ${failureInWords(failure)}.`
+  return new Refusal(422, 'not_shown', `${why} Nothing was changed.`)
 }
 
 /** An export to send. Its first piece comes after its action is recorded. */

@@ -1,5 +1,6 @@
 import {
   type Decision,
+  failureInWords,
   type HealthProblem,
   type HistoryItem,
   type JournalEntry,
@@ -64,8 +65,12 @@ export function rowsFor({ role }: Person) {
     },
 
     subscriptionRow(status: SubscriptionStatus): SubscriptionRow {
-      const { record } = status
-      return { ...status, record: record === null || seesAll ? record : maskedRecord(record) }
+      const { record, failure } = status
+      return {
+        ...status,
+        record: record === null || seesAll ? record : maskedRecord(record),
+        trouble: failure === null ? null : failureInWords(failure),
+      }
     },
 
     historyItem(item: HistoryItem): HistoryItem {

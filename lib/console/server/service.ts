@@ -3,12 +3,13 @@ import type { Inputs } from '../protocol/inputs.js'
 import { mayDo, type Person } from '../protocol/roles.js'
 import type { Replies, SubscriptionRow } from '../protocol/shapes.js'
 import { createActs, type ExportFile } from './acts.js'
-import { createBusinessCalls } from './business.js'
+import { createFailedEntries } from './attention/groups.js'
+import { createReplay } from './attention/replay.js'
+import { createBusinessCalls } from './business/business.js'
+import { createSearch } from './business/search.js'
 import { createDeliveryCalls } from './deliveries.js'
-import { createFailedEntries } from './groups.js'
 import { Refusal } from './http.js'
-import { createReplay } from './replay.js'
-import { type ConsoleMarketplace, rowsFor } from './rows.js'
+import { type ConsoleMarketplace, rowsFor, rowsOf } from './rows.js'
 import { createScans } from './scans.js'
 
 const ROWS_A_PAGE = 50
@@ -26,7 +27,8 @@ export function createService(options: {
 }): Service {
   const { marketplace, tokenFor, sign } = options
   const scans = createScans(marketplace)
-  const { search, business, history } = createBusinessCalls(marketplace)
+  const search = createSearch(marketplace, scans)
+  const { business, history } = createBusinessCalls(marketplace)
   const failed = createFailedEntries({ scans, sign })
   const replays = createReplay({ marketplace, failed })
   const deliveries = createDeliveryCalls(marketplace, scans)
@@ -73,6 +75,8 @@ export function createService(options: {
       }
     },
     previewReplay: replays.preview,
+    outcomes: (person, { ids }) =>
+      scans.inTurn(async () => ({ entries: await rowsOf(marketplace, person, ids.split(',')) })),
     ...createActs({ marketplace, scans, business, replays }),
   }
 }

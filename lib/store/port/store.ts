@@ -160,6 +160,8 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   getEntry(id: string): Promise<JournalEntry | undefined>
   /** Subscriptions, sorted by the bytes of their uids. */
   listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]>
+  /** Businesses with a subscription, each once, after this one in the order of the database. */
+  listBusinesses(page: { after?: string; limit: number }): Promise<string[]>
   /** The entries of a business and their outcomes, newest first. Consecutive pages contain each item once. */
   timelineOf(businessUid: string, timeline: Timeline): Promise<TimelineItem[]>
   /** Writes the action of a person as an entry that is done. On disk when this resolves. */

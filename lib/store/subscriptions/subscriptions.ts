@@ -128,6 +128,25 @@ export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
       return rows.map(asStored)
     },
 
+    /**
+     * The next businesses of the index `subscriptions_of`: a step of it for each, however many subscriptions a business has.
+     */
+    async listBusinesses(
+      db: Connection,
+      { after = '', limit }: { after?: string; limit: number },
+    ): Promise<string[]> {
+      const next = (than: Sql) =>
+        sql`select min(business_uid) from subscriptions where business_uid > ${than}`
+      const rows = await sql<{ uid: string }>`
+        with recursive found (uid) as (
+          select (${next(sql`${after}`)})
+          union all
+          select (${next(sql`found.uid`)}) from found where found.uid is not null
+        )
+        select uid from found where uid is not null limit ${limit}`.execute(db)
+      return rows.map(({ uid }) => uid)
+    },
+
     /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
     async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
       if (uids.length === 0) return []

@@ -72,4 +72,12 @@ export const LOOKING: Checks = {
     has(row, { state: 'purchased', candidateBusinessUid: null, installAt: null, uninstalledAt: null })
     assert(Number.isSafeInteger(row?.createdAt))
   },
+
+  async 'listBusinesses: each once, in pages'(lab) {
+    for (const [uid, businessUid] of ['b', 'd', 'a', 'c', 'b', 'a'].entries())
+      await lab.request(`s${uid}`, businessUid)
+    same(await lab.listBusinesses({ limit: 10 }), ['a', 'b', 'c', 'd'])
+    same(await lab.listBusinesses({ after: 'a', limit: 1 }), ['b'])
+    same(await lab.listBusinesses({ after: 'd', limit: 10 }), [])
+  },
 }

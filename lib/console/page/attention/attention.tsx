@@ -2,21 +2,26 @@ import { useState } from 'preact/hooks'
 import type { AttentionGroup, AttentionStatus } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { Webhooks } from '../health/webhooks.js'
-import { useLoad } from '../hooks.js'
-import { Ago, Badge, Button, Trouble } from '../parts.js'
+import { goTo, useLoad } from '../hooks.js'
+import { Ago, Badge, Button, Loading, Trouble } from '../parts.js'
 import { useMay } from '../session.js'
-import { nameOf, WhereTextIs } from './entry.js'
+import { EntryBox, WhereTextIs } from './entry.js'
 import { GroupEntries } from './group-entries.js'
+import { nameOf } from './names.js'
+import { Outcome } from './outcome.js'
 import { Replay, type Selection } from './replay.js'
 import { Unrecognised } from './unrecognised.js'
 
-/** Failed entries, grouped by handlers and error; unrecognised deliveries; other items and wrong secrets. */
-export function Attention(_: { rest: string[] }) {
+/**
+ * Failed entries, grouped by handlers and error; unrecognised deliveries; other items and wrong secrets. `rest`: an entry to
+ * open, so that its address can be sent to somebody.
+ */
+export function Attention({ rest: [opened] }: { rest: string[] }) {
   /** Where older entries of a status begin; without it, the newest of each status are shown. */
   const [place, setPlace] = useState<Place>({})
   const { data, error, isLoading, reload } = useLoad((signal) => read('attention', place, signal), [place])
   const [selection, setSelection] = useState<Selection>()
-  const [note, setNote] = useState('')
+  const [replayed, setReplayed] = useState<{ summary: string; ids: readonly string[]; turn: number }>()
   const mayReplay = useMay('replay')
 
   return (
@@ -30,8 +35,10 @@ export function Attention(_: { rest: string[] }) {
         </div>
         <Trouble error={error} />
         <p class="note" role="status">
-          {note}
+          {replayed?.summary}
         </p>
+        {replayed && <Outcome key={replayed.turn} ids={replayed.ids} onSettled={reload} />}
+        {!data && !error && <Loading />}
         {data && data.groups.length === 0 && (
           <p class="empty">
             {place.status ? 'There are no older ones.' : 'There are no dead and no retrying entries.'}
@@ -78,12 +85,13 @@ export function Attention(_: { rest: string[] }) {
         <Replay
           selection={selection}
           onClose={() => setSelection(undefined)}
-          onDone={(summary) => {
-            setNote(summary)
+          onDone={(summary, ids) => {
+            setReplayed((before) => ({ summary, ids, turn: (before?.turn ?? 0) + 1 }))
             reload()
           }}
         />
       )}
+      {opened !== undefined && <EntryBox key={opened} id={opened} onClose={() => goTo('attention')} />}
       <Unrecognised />
       <Webhooks />
     </>

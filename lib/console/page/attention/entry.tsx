@@ -1,20 +1,28 @@
-import { useContext } from 'preact/hooks'
+import { useContext, useState } from 'preact/hooks'
 import type { EntryRow } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Badge, Box, Button, Facts, Json, Lines, Trouble, Uid, When } from '../parts.js'
-import { SessionContext } from '../session.js'
+import { Ago, Badge, Box, Button, Facts, Json, Lines, Loading, Trouble, Uid, When } from '../parts.js'
+import { SessionContext, useMay } from '../session.js'
+import { nameOf, statusOf, toneOfStatus } from './names.js'
+import { Outcome } from './outcome.js'
+import { Replay } from './replay.js'
 
 /** One journal entry, in a dialog. */
 export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
-  const { data: entry, error } = useLoad((signal) => read('entry', { id }, signal), [id])
+  const { data: entry, error, reload } = useLoad((signal) => read('entry', { id }, signal), [id])
+  const [isReplaying, setReplaying] = useState(false)
+  const [replays, setReplays] = useState(0)
+  const mayReplay = useMay('replay') && entry !== undefined && entry.kind !== 'action'
   return (
     <Box title="Journal entry" onClose={onClose}>
       <Trouble error={error} />
+      {!entry && !error && <Loading />}
       {entry && (
         <>
           <p class="row-head">
-            <Badge tone={toneOfStatus(entry.status)}>{entry.status}</Badge> <strong>{nameOf(entry)}</strong>
+            <Badge tone={toneOfStatus(entry.status)}>{statusOf(entry)}</Badge>{' '}
+            <strong>{nameOf(entry)}</strong>
           </p>
           <Facts look="record" of={factsOf(entry, onClose)} />
           {entry.error && (
@@ -40,9 +48,21 @@ export function EntryBox({ id, onClose }: { id: string; onClose: () => void }) {
           <Json value={entry.payload} />
         </>
       )}
+      {replays > 0 && <Outcome key={replays} ids={[id]} onSettled={reload} />}
       <div class="buttons">
+        {mayReplay && <Button onClick={() => setReplaying(true)}>Replay…</Button>}
         <Button onClick={onClose}>Close</Button>
       </div>
+      {isReplaying && (
+        <Replay
+          selection={{ entryId: id }}
+          onClose={() => setReplaying(false)}
+          onDone={() => {
+            setReplays(replays + 1)
+            reload()
+          }}
+        />
+      )}
     </Box>
   )
 }
@@ -58,7 +78,8 @@ export function WhereTextIs({ id }: { id: string }) {
   )
 }
 
-function factsOf({ id, receivedAt, business_uid, attempts }: EntryRow, onClose: () => void) {
+function factsOf(entry: EntryRow, onClose: () => void) {
+  const { id, receivedAt, business_uid, attempts, status, dueAt } = entry
   const business = business_uid !== null && (
     <a href={placeOf('business', business_uid)} onClick={onClose}>
       {business_uid}
@@ -69,22 +90,6 @@ function factsOf({ id, receivedAt, business_uid, attempts }: EntryRow, onClose: 
     ['Received', <When at={receivedAt} />],
     ...(business ? [['Business', business] as const] : []),
     ['Tries', attempts],
+    ...(status === 'pending' && dueAt !== null ? [['Next try', <Ago at={dueAt} />] as const] : []),
   ] as const
-}
-
-export function nameOf({
-  kind,
-  name,
-  cause,
-}: Pick<EntryRow, 'kind' | 'name'> & { cause?: string | null }): string {
-  return kind === 'event' || kind === 'action'
-    ? name
-    : kind === 'unrecognised'
-      ? 'unrecognised delivery'
-      : `change of ${kind === 'change' ? 'a subscription' : 'the access'}${cause ? ` (cause: ${cause})` : ''}`
-}
-
-export function toneOfStatus(status: string): 'yes' | 'no' | 'wait' | 'plain' {
-  if (status === 'dead') return 'no'
-  return status === 'retrying' || status === 'pending' ? 'wait' : 'plain'
 }

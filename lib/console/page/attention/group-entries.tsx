@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Button, Trouble, triesOf, When } from '../parts.js'
+import { Button, Loading, Trouble, triesOf, When } from '../parts.js'
 import { EntryBox } from './entry.js'
 import type { Selection } from './replay.js'
 
@@ -24,6 +24,7 @@ export function GroupEntries(props: {
   return (
     <div class="entries" aria-busy={isLoading}>
       <Trouble error={error} />
+      {!data && !error && <Loading />}
       {data?.entries.length === 0 && <p class="empty">None among these entries.</p>}
       <ul>
         {data?.entries.map(({ id, receivedAt, business_uid, attempts }) => (

@@ -2,8 +2,8 @@ import { useState } from 'preact/hooks'
 import type { Inputs } from '../../protocol/inputs.js'
 import { act, read } from '../calls.js'
 import { useAct, useLoad } from '../hooks.js'
-import { Box, Button, Field, Form, Trouble, When } from '../parts.js'
-import { nameOf } from './entry.js'
+import { Box, Button, Field, Form, Loading, Trouble, When } from '../parts.js'
+import { nameOf } from './names.js'
 
 export type Selection = Inputs['previewReplay']
 
@@ -11,7 +11,8 @@ export type Selection = Inputs['previewReplay']
 export function Replay(props: {
   selection: Selection
   onClose: () => void
-  onDone: (summary: string) => void
+  /** `ids`: the replayed entries. */
+  onDone: (summary: string, ids: readonly string[]) => void
 }) {
   const { selection, onClose, onDone } = props
   const { data: preview, error: failed } = useLoad((signal) => read('previewReplay', selection, signal), [])
@@ -22,10 +23,10 @@ export function Replay(props: {
   async function replay() {
     const result = await run(() => act('replay', { ...selection, reason }))
     if (!result) return
-    const { replayed, left, hasOlder } = result
+    const { replayed, left, hasOlder, ids } = result
     const summary = replayed === 1 ? '1 entry was replayed.' : `${replayed} entries were replayed.`
     const rest = left > 0 ? ` ${left} remain: replay again for those.` : ''
-    onDone(`${summary}${rest}${hasOlder ? ' Older entries were not examined: reload for those.' : ''}`)
+    onDone(`${summary}${rest}${hasOlder ? ' Older entries were not examined: reload for those.' : ''}`, ids)
     onClose()
   }
 
@@ -33,7 +34,7 @@ export function Replay(props: {
     <Box title="Replay" onClose={onClose}>
       <Form isBusy={isBusy} onSubmit={replay}>
         <Trouble error={failed} />
-        {!preview && !failed && <p>Loading…</p>}
+        {!preview && !failed && <Loading />}
         {preview && (
           <>
             <p id="preview">{preview.effect}</p>

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
 import { read } from '../calls.js'
 import { useLoad } from '../hooks.js'
-import { Ago, Button, Json, Trouble } from '../parts.js'
+import { Ago, Button, Json, Loading, Trouble } from '../parts.js'
 import { EntryBox } from './entry.js'
 
 /** Deliveries that the interface document does not describe, by shape. */
@@ -14,6 +14,7 @@ export function Unrecognised() {
     <section class="card" aria-labelledby="unrecognised" aria-busy={isLoading}>
       <h2 id="unrecognised">Unrecognised deliveries</h2>
       <Trouble error={error} />
+      {!data && !error && <Loading />}
       {data && data.shapes.length === 0 && <p class="empty">None.</p>}
       {data && !data.isAll && (
         <p class="hint">

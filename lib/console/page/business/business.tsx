@@ -1,9 +1,10 @@
 import { useState } from 'preact/hooks'
+import type { Found, Replies } from '../../protocol/shapes.js'
 import { read, search } from '../calls.js'
-import { goTo, useAct, useLoad } from '../hooks.js'
+import { goTo, placeOf, useAct, useLoad } from '../hooks.js'
 import { Browse } from '../lists/browse.js'
 import { Subscriptions } from '../lists/subscriptions.js'
-import { Button, Field, Form, Trouble } from '../parts.js'
+import { Button, Field, Form, Loading, Trouble, Uid } from '../parts.js'
 import { BusinessActions } from './business-actions.js'
 import { Timeline } from './timeline.js'
 import { Verdict } from './verdict.js'
@@ -26,15 +27,17 @@ function Search() {
   const [pasted, setPasted] = useState('')
   const { isBusy, error, run } = useAct()
   const [note, setNote] = useState('')
+  const [unknown, setUnknown] = useState<Replies['search']>()
 
   async function find() {
     setNote('')
+    setUnknown(undefined)
     const found = await run(() => search(pasted))
     if (!found) return
-    const { business_uid, subscription_uid } = found
-    if (business_uid === null)
+    if (found.business_uid === null)
       setNote('This text contains no identifier. Paste the identifier of a business or a subscription.')
-    else goTo('business', business_uid, ...(subscription_uid === null ? [] : [subscription_uid]))
+    else if (found.near.length > 0) setUnknown(found)
+    else goTo(...placeOfFound({ ...found, business_uid: found.business_uid }))
   }
 
   return (
@@ -42,7 +45,7 @@ function Search() {
       <Form class="search" isBusy={isBusy} onSubmit={find}>
         <Field
           label="Business or subscription"
-          hint="Paste an identifier, an address, or a whole delivery."
+          hint="Paste an identifier or its beginning, an address, or a whole delivery."
           value={pasted}
           onInput={setPasted}
           hasFocus
@@ -52,8 +55,52 @@ function Search() {
         </Button>
         <Trouble error={error ?? (note || undefined)} />
       </Form>
+      {unknown?.business_uid != null && (
+        <Suggestions
+          asked={unknown.business_uid}
+          near={unknown.near}
+          onChosen={() => setUnknown(undefined)}
+        />
+      )}
     </search>
   )
+}
+
+/** Nothing is stored under the identifier, but something is under similar ones. */
+function Suggestions(props: { asked: string; near: Found[]; onChosen: () => void }) {
+  const { asked, near, onChosen } = props
+  return (
+    <section class="card" aria-labelledby="near" role="status">
+      <h2 id="near">Did you mean</h2>
+      <ul class="rows">
+        {near.map(({ business_uid, subscription_uid }) => (
+          <li key={`${business_uid} ${subscription_uid}`}>
+            <a href={placeOf(...placeOfFound({ business_uid, subscription_uid }))} onClick={onChosen}>
+              <Uid>{subscription_uid ?? business_uid}</Uid>
+            </a>
+            {subscription_uid === null ? (
+              ' (business)'
+            ) : (
+              <>
+                {' '}
+                of the business <Uid>{business_uid}</Uid>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      <p>
+        Nothing is stored for <Uid>{asked}</Uid>.{' '}
+        <a href={placeOf('business', asked)} onClick={onChosen}>
+          Open it all the same
+        </a>
+      </p>
+    </section>
+  )
+}
+
+function placeOfFound({ business_uid, subscription_uid }: Found): string[] {
+  return ['business', business_uid, ...(subscription_uid === null ? [] : [subscription_uid])]
 }
 
 function OneBusiness({ business_uid, searched }: { business_uid: string; searched: string | undefined }) {
@@ -63,6 +110,7 @@ function OneBusiness({ business_uid, searched }: { business_uid: string; searche
   return (
     <>
       <Trouble error={error} />
+      {!data && !error && <Loading />}
       {data && (
         <div class="columns">
           <div>

@@ -3,7 +3,7 @@ import type { HistoryItem } from '../../../index.js'
 import { EntryBox } from '../attention/entry.js'
 import { read } from '../calls.js'
 import { useAct } from '../hooks.js'
-import { Button, Trouble, triesOf, When } from '../parts.js'
+import { Button, Loading, Trouble, triesOf, When } from '../parts.js'
 
 /** The history of a business, newest first: deliveries, changes, their outcomes, and actions of people. */
 export function Timeline({ business_uid }: { business_uid: string }) {
@@ -25,6 +25,7 @@ export function Timeline({ business_uid }: { business_uid: string }) {
   return (
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
+      {!items && !error && <Loading />}
       {items?.length === 0 && <p class="empty">Nothing is recorded for this business.</p>}
       <ol class="timeline">
         {items?.map((item) => {

@@ -1,5 +1,5 @@
 import { useState } from 'preact/hooks'
-import type { BusinessReply } from '../../protocol/shapes.js'
+import type { Replies } from '../../protocol/shapes.js'
 import { act, search } from '../calls.js'
 import { useAct } from '../hooks.js'
 import { Box, Button, Field, Form, Trouble } from '../parts.js'
@@ -7,7 +7,7 @@ import { Box, Button, Field, Form, Trouble } from '../parts.js'
 export function Track(props: {
   business_uid: string
   onClose: () => void
-  onTracked: (business: BusinessReply) => void
+  onTracked: (business: Replies['track']) => void
 }) {
   const { business_uid, onClose, onTracked } = props
   const [pasted, setPasted] = useState('')
@@ -31,8 +31,8 @@ export function Track(props: {
     <Box title="Track a subscription" onClose={onClose}>
       <Form isBusy={isBusy} onSubmit={track}>
         <p>
-          The app reads the subscription from the platform now, and again regularly. It counts only if the
-          platform shows it for this business.
+          The app looks at the platform first. If the platform shows the subscription for this business, the
+          app adds it, and reads it again regularly. Otherwise nothing changes.
         </p>
         <Field
           label="Identifier of the subscription"

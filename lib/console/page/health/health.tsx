@@ -2,7 +2,7 @@ import { useState } from 'preact/hooks'
 import type { HealthReply } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { usePolling } from '../hooks.js'
-import { Ago, Badge, Facts, Trouble } from '../parts.js'
+import { Ago, Badge, Facts, Loading, Trouble } from '../parts.js'
 
 const EVERY_MS = 10_000
 const TONES = { ok: 'yes', degraded: 'wait', failing: 'no' } as const
@@ -28,7 +28,7 @@ export function Health(_: { rest: string[] }) {
     EVERY_MS,
     true,
   )
-  if (!data) return <Trouble error={error} />
+  if (!data) return error ? <Trouble error={error} /> : <Loading />
   return (
     <>
       <Trouble error={error} />

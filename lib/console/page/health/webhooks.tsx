@@ -1,11 +1,11 @@
 import { read } from '../calls.js'
 import { placeOf, useLoad } from '../hooks.js'
-import { Ago, Facts, Trouble, Uid } from '../parts.js'
+import { Ago, Facts, Loading, Trouble, Uid } from '../parts.js'
 
 /** Other items, wrong secrets, and which events arrive. */
 export function Webhooks() {
   const { data, error } = useLoad((signal) => read('webhooks', {}, signal), [])
-  if (!data) return <Trouble error={error} />
+  if (!data) return error ? <Trouble error={error} /> : <Loading />
   const { report, otherItems, examined, isAll } = data
   return (
     <>

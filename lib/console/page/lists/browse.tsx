@@ -1,8 +1,7 @@
-import { useEffect, useState } from 'preact/hooks'
-import type { SubscriptionRow } from '../../protocol/shapes.js'
+import { useState } from 'preact/hooks'
 import { read } from '../calls.js'
-import { placeOf, useAct } from '../hooks.js'
-import { Ago, Badge, Button, Trouble, Uid } from '../parts.js'
+import { placeOf, useLoad } from '../hooks.js'
+import { Ago, Badge, Button, Loading, Trouble, Uid } from '../parts.js'
 import { toneOf } from './subscriptions.js'
 
 /** The reasons to choose from, with their labels. */
@@ -24,25 +23,13 @@ const REASONS: readonly [string, string][] = [
 /** The list of all subscriptions, page by page. */
 export function Browse() {
   const [reason, setReason] = useState('')
-  const [rows, setRows] = useState<SubscriptionRow[]>([])
   const [pages, setPages] = useState<string[]>([])
-  const [after, setAfter] = useState<string | null>(null)
-  const [examined, setExamined] = useState(0)
-  const { isBusy, error, run } = useAct()
   const from = pages.at(-1)
-
-  useEffect(() => {
-    let isOver = false
-    run(() => read('subscriptions', { reason, after: from })).then((page) => {
-      if (isOver || !page) return
-      setRows(page.subscriptions)
-      setAfter(page.after)
-      setExamined(page.examined)
-    })
-    return () => {
-      isOver = true
-    }
-  }, [reason, from])
+  const { data, error } = useLoad(
+    (signal) => read('subscriptions', { reason, after: from }, signal),
+    [reason, from],
+  )
+  const { subscriptions: rows = [], examined = 0, after = null } = data ?? {}
 
   return (
     <section class="card" aria-labelledby="browse">
@@ -65,7 +52,8 @@ export function Browse() {
         </select>
       </div>
       <Trouble error={error} />
-      {rows.length === 0 && !isBusy && after === null && <p class="empty">None.</p>}
+      {!data && !error && <Loading />}
+      {data && rows.length === 0 && after === null && <p class="empty">None.</p>}
       {rows.length < examined && after !== null && (
         <p class="hint">
           {rows.length === 0 ? 'None' : rows.length} of these {examined} subscriptions. The next page has

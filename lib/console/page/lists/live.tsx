@@ -1,9 +1,10 @@
 import { useRef, useState } from 'preact/hooks'
 import type { EntryRow } from '../../protocol/shapes.js'
-import { EntryBox, nameOf, toneOfStatus } from '../attention/entry.js'
+import { EntryBox } from '../attention/entry.js'
+import { nameOf, toneOfStatus } from '../attention/names.js'
 import { read } from '../calls.js'
 import { placeOf, usePolling } from '../hooks.js'
-import { Badge, Button, Trouble, When } from '../parts.js'
+import { Badge, Button, Loading, Trouble, When } from '../parts.js'
 
 const EVERY_MS = 2_000
 /** Limit of rows. Older ones are removed from the page, not from the journal. */
@@ -12,6 +13,7 @@ const MAX_ROWS = 200
 /** New entries as they arrive. After a pause it continues where it was paused. */
 export function Live(_: { rest: string[] }) {
   const [rows, setRows] = useState<EntryRow[]>([])
+  const [isAnswered, setAnswered] = useState(false)
   const [isOn, setOn] = useState(true)
   const [hasGap, setGap] = useState(false)
   const [error, setError] = useState<string>()
@@ -24,6 +26,7 @@ export function Live(_: { rest: string[] }) {
       const isMore = last.current !== null && reply.hasGap
       last.current = reply.last ?? last.current
       setError(undefined)
+      setAnswered(true)
       setGap(isMore)
       setRows((shown) => (isMore ? reply.entries : merged(reply.entries, shown)).slice(0, MAX_ROWS))
     } catch (problem) {
@@ -43,7 +46,8 @@ export function Live(_: { rest: string[] }) {
       </div>
       <Trouble error={error} />
       {hasGap && <p class="hint">Too many entries arrived at once, so some are not shown.</p>}
-      {rows.length === 0 && <p class="empty">Nothing yet.</p>}
+      {!isAnswered && !error && <Loading />}
+      {isAnswered && rows.length === 0 && <p class="empty">Nothing yet.</p>}
       <ol class="timeline" id="live">
         {rows.map((row) => (
           <li key={row.id} data-tone={toneOfStatus(row.status)}>

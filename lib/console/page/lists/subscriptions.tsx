@@ -53,7 +53,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
     record,
     readAt,
     requestedAt,
-    failure,
+    trouble,
     pending,
     gone,
   } = row
@@ -78,11 +78,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
           </>
         )}
       </p>
-      {failure && (
-        <p class="trouble">
-          The last read failed: <code>{failure}</code>
-        </p>
-      )}
+      {trouble && <p class="trouble">The last read failed: {trouble}.</p>}
       {record && (
         <details>
           <summary>Record</summary>

@@ -1,36 +1,17 @@
-import { type Decision, nextStepOf, REASONS, type Reason } from '../../index.js'
-import type { Person } from '../protocol/roles.js'
-import type { BusinessReply, Replies, SearchReply } from '../protocol/shapes.js'
-import { type ConsoleMarketplace, rowsFor } from './rows.js'
-import { searchTerms } from './search-terms.js'
+import { type Decision, nextStepOf, REASONS, type Reason } from '../../../index.js'
+import type { Person } from '../../protocol/roles.js'
+import type { BusinessReply, Replies } from '../../protocol/shapes.js'
+import { type ConsoleMarketplace, rowsFor } from '../rows.js'
 
 const SUBSCRIPTIONS_A_PAGE = 20
 const ITEMS_A_PAGE = 30
 /** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
 const MAX_VERDICTS = 50
+/** The newest items of the history, by which the next step is found. */
+const ITEMS_FOR_STEP = 50
 
 /** The calls about one business. */
 export function createBusinessCalls(marketplace: ConsoleMarketplace) {
-  async function search(pasted: string): Promise<SearchReply> {
-    const terms = searchTerms(pasted)
-    for (const term of terms) {
-      const subscription = await marketplace.subscriptions.get(term)
-      if (subscription) {
-        const { business_uid, subscription_uid } = subscription
-        return { business_uid, subscription_uid, isKnown: true, terms }
-      }
-      if (await isKnown(term)) return { business_uid: term, subscription_uid: null, isKnown: true, terms }
-    }
-    return { business_uid: terms[0] ?? null, subscription_uid: null, isKnown: false, terms }
-  }
-
-  async function isKnown(business_uid: string): Promise<boolean> {
-    const [subscription] = await marketplace.subscriptions.list({ businessUid: business_uid, limit: 1 })
-    if (subscription) return true
-    const items = await marketplace.businesses.history(business_uid, { limit: 10 })
-    return items.some(({ kind }) => kind !== 'action')
-  }
-
   /** `answered`: the decision, if the caller has it already. */
   async function business(
     person: Person,
@@ -38,20 +19,23 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     answered?: Decision,
   ): Promise<BusinessReply> {
     const decision = answered ?? (await marketplace.explain(business_uid))
-    const page = await marketplace.subscriptions
-      .list({
-        businessUid: business_uid,
-        limit: SUBSCRIPTIONS_A_PAGE,
-        ...(after === undefined ? {} : { after }),
-      })
-      // The decision contains the reason of the failure.
-      .catch(() => [])
+    // If these fail, the decision contains the reason of the failure.
+    const [page, newest] = await Promise.all([
+      marketplace.subscriptions
+        .list({
+          businessUid: business_uid,
+          limit: SUBSCRIPTIONS_A_PAGE,
+          ...(after === undefined ? {} : { after }),
+        })
+        .catch(() => []),
+      marketplace.businesses.history(business_uid, { limit: ITEMS_FOR_STEP }).catch(() => []),
+    ])
     return {
       business_uid,
       decision: rowsFor(person).decisionShown(shortened(decision)),
       headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
-      step: nextStepOf(decision),
+      step: nextStepOf(decision, newest),
       subscriptions: page.map(rowsFor(person).subscriptionRow),
       after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
     }
@@ -71,7 +55,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
     }
   }
 
-  return { search, business, history }
+  return { business, history }
 }
 
 function shortened(decision: Decision): Decision {

@@ -1,5 +1,5 @@
-import type { JournalEntry } from '../../index.js'
-import type { Person } from '../protocol/roles.js'
+import type { JournalEntry } from '../../../index.js'
+import type { Person } from '../../protocol/roles.js'
 import {
   ATTENTION_STATUSES,
   type AttentionGroup,
@@ -7,10 +7,11 @@ import {
   type AttentionStatus,
   type EntryRow,
   type Replies,
-} from '../protocol/shapes.js'
-import { Refusal } from './http.js'
-import { rowsFor } from './rows.js'
-import type { Scans } from './scans.js'
+} from '../../protocol/shapes.js'
+import { Refusal } from '../http.js'
+import { rowsFor } from '../rows.js'
+import type { Scans } from '../scans.js'
+import { causeOf } from './cause.js'
 
 /** Where the examined entries of a status begin: behind this entry, or without it at the newest. */
 export interface Window {
@@ -31,14 +32,14 @@ interface Found {
 const ROWS_A_PAGE = 50
 
 /**
- * Dead and retrying entries, grouped by their handlers and the error. A request examines the newest entries of a status, or
+ * Dead and retrying entries, grouped by their handlers, and the class and message of the error. A request examines the newest entries of a status, or
  * those behind a given one.
  *
  * `sign` makes the keys of groups. A key derives from the text of the error, which support must not be able to guess.
  */
 export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of: unknown[]): string }) {
   function keyOf(status: AttentionStatus, entry: JournalEntry): string {
-    return `${status}-${sign('group', entry.kind, entry.name, groupText(entry.error)).slice(0, 22)}`
+    return `${status}-${sign('group', entry.kind, entry.name, causeOf(entry)).slice(0, 22)}`
   }
 
   async function attention(
@@ -130,7 +131,7 @@ function groupOf(
   before: string | undefined,
 ): AttentionGroup {
   const { id, kind, name, receivedAt } = entry
-  const error = rowsFor(person).errorOf({ ...entry, error: groupText(entry.error) })
+  const error = rowsFor(person).errorOf({ ...entry, error: causeOf(entry) })
   const times = { oldest: receivedAt, newest: receivedAt }
   return { key, before: before ?? null, status, kind, name, error, count: 1, ...times, entryId: id }
 }
@@ -153,12 +154,4 @@ function gone(): Refusal {
     'group_gone',
     'This group no longer exists: its entries have been handled, fail with another error now, or are behind newer ones.',
   )
-}
-
-/** The error without identifiers and numbers, so that equal failures form one group. */
-function groupText(error: string | null): string {
-  return (error ?? 'no error was recorded')
-    .replace(/\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/gi, '#')
-    .replace(/(?<![\w-])[\w-]*\d[\w-]*/g, '#')
-    .slice(0, 300)
 }

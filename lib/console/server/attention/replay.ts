@@ -1,10 +1,10 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
-import type { Inputs } from '../protocol/inputs.js'
-import type { Person } from '../protocol/roles.js'
-import type { EntryRow, ReplayPreview, ReplaySample, Replies } from '../protocol/shapes.js'
+import type { Inputs } from '../../protocol/inputs.js'
+import type { Person } from '../../protocol/roles.js'
+import type { EntryRow, ReplayPreview, ReplaySample, Replies } from '../../protocol/shapes.js'
+import { Refusal } from '../http.js'
+import { type ConsoleMarketplace, rowsOf } from '../rows.js'
 import type { FailedEntries } from './groups.js'
-import { Refusal } from './http.js'
-import { type ConsoleMarketplace, rowsOf } from './rows.js'
 
 /** Limit of entries that one call replays. */
 const MAX_REPLAYED = 1_000
@@ -74,14 +74,15 @@ export function createReplay({
 
     /** Replays entries that `selected` returned, oldest first. `left`: how many exceed the limit of one call. */
     async replay({ ids, which, hasOlder }: Selected): Promise<Replies['replay']> {
-      let replayed = 0
+      const replayed: string[] = []
       for (const id of ids.slice(0, MAX_REPLAYED)) {
-        if (await marketplace.journal.replay(id)) replayed++
+        if (await marketplace.journal.replay(id)) replayed.push(id)
         await nextTurn()
       }
-      if (which === THIS_ENTRY && replayed === 0)
+      if (which === THIS_ENTRY && replayed.length === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
-      return { replayed, left: Math.max(0, ids.length - MAX_REPLAYED), hasOlder }
+      const left = Math.max(0, ids.length - MAX_REPLAYED)
+      return { replayed: replayed.length, left, hasOlder, ids: replayed }
     },
   }
 }

@@ -1,4 +1,4 @@
-/** Limit of lookups for one search. */
+/** Limit of the identifiers in one text, beside the whole text. */
 const MAX_TERMS = 8
 const MAX_CHARACTERS = 255
 
@@ -22,9 +22,13 @@ export function searchTerms(pasted: string): string[] {
   const text = bare(pasted)
   if (text === '') return []
   const terms = inJson(text) ?? inUrl(text) ?? inWords(text)
-  return [...new Set(terms.map(bare))]
-    .filter((term) => term !== '' && term.length <= MAX_CHARACTERS)
-    .slice(0, MAX_TERMS)
+  const found = [...new Set(terms.map(bare))].filter(isPossible).slice(0, MAX_TERMS)
+  // The characters that `bare` removes may belong to the identifier.
+  return [...new Set([...found, pasted.trim()])].filter(isPossible)
+}
+
+function isPossible(term: string): boolean {
+  return term !== '' && term.length <= MAX_CHARACTERS
 }
 
 /** Removes characters that are often copied along: spaces, quotes, brackets, invisible characters, commas at the end. */

@@ -1,0 +1,108 @@
+import { describe, expect, it } from '@jest/globals'
+import { causeOf } from '../../lib/console/server/attention/cause.js'
+import { createScene } from '../support/scene.js'
+import { consoleCaller, mountConsole } from '../support/scenes/console.js'
+import { until } from '../support/until.js'
+
+describe('the groups of failures', () => {
+  it('are one for each cause, however many businesses it struck', async () => {
+    const { marketplace, platform, operator } = await stage()
+    marketplace.on('application/installed', ({ data }) => {
+      throw new Error(`Cannot set up ${data.business_id}: the ledger answered 503`)
+    })
+    for (const business of ['milano', 'berlin', 'shop-7', '42']) platform.install(business)
+    await platform.settled()
+    await until('four are dead', async () => (await marketplace.health()).counts?.dead === 4)
+    const { body } = await operator.read('attention')
+    expect(body.groups).toMatchObject([
+      { count: 4, error: 'Error: Cannot set up #: the ledger answered 503', name: 'application/installed' },
+    ])
+  })
+
+  it('differ by handler, class, message, and short numbers', () => {
+    const texts = ['Error: a', 'TypeError: a', 'Error: b', 'Error: a 503', 'Error: a 502', 'Error: x.5432']
+    expect(new Set(texts.map((error) => cause(error))).size).toBe(6)
+  })
+})
+
+describe('the cause of a failure', () => {
+  it.each([
+    ['the business', 'Error: no room for shop-1 in shop-10', 'Error: no room for # in shop-10'],
+    ['the subscription', 'Error: sub:s-1.', 'Error: sub:#.'],
+    ['the entry', 'Error: entry e-1', 'Error: entry #'],
+    ['an identifier of the payload', 'Error: buyer anna, 77', 'Error: buyer #, #'],
+    ['a UUID', 'Error: 427e4b4e-7226-46fc-b413-be288e4fa468', 'Error: #'],
+    ['a time', 'Error: at 2026-03-01T12:00:00.123Z', 'Error: at #'],
+    ['a hash', 'Error: 0123456789abcdef01', 'Error: #'],
+    ['a long number', 'Error: request 1234567', 'Error: request #'],
+  ])('leaves out %s', (_what, error, expected) => {
+    expect(cause(error)).toBe(expected)
+  })
+
+  it.each([
+    'Error: 503 from 127.0.0.1:5432',
+    'Error: ORA-00942, E11000',
+    'Error: the facade and defaced words',
+    'Error: purchased by nobody',
+    'Error: 7',
+  ])('keeps %s', (error) => {
+    expect(cause(error)).toBe(error)
+  })
+
+  it('has at most 300 characters, and words for an entry without an error', () => {
+    expect(cause(`Error: ${'x '.repeat(900)}`)).toHaveLength(300)
+    expect(cause(null)).toBe('no error was recorded')
+  })
+
+  it('looks at a bounded part of a payload', () => {
+    const data = Object.fromEntries(Array.from({ length: 300 }, (_, n) => [`n${n}`, n]))
+    expect(causeOf({ ...ENTRY, error: 'Error: late', payload: { ...data, uid: 'late' } })).toBe('Error: late')
+  })
+})
+
+const ENTRY = { id: 'e-1', business_uid: 'shop-1', subscription_uid: 's-1' }
+
+function cause(error: string | null): string {
+  const record = { buyer_uid: 'anna', state: 'purchased', requestId: 77, id: 7 }
+  return causeOf({ ...ENTRY, error, payload: { data: { record, list: [null, { a: 1 }] } } })
+}
+
+describe('the outcome of a replay', () => {
+  it('is handled, or failed again with what', async () => {
+    const { marketplace, platform, operator } = await stage()
+    let error: string | undefined = 'no room'
+    marketplace.on('application/installed', () => {
+      if (error) throw new Error(error)
+    })
+    platform.install('b1')
+    await until('it is dead', async () => (await marketplace.health()).counts?.dead === 1)
+    const replay = async () => {
+      const { body } = await operator.act('replay', { status: 'dead', reason: 'a test' })
+      const outcome = async () => (await operator.read('outcomes', { ids: body.ids.join() })).body.entries[0]
+      return until('there is an outcome', async () => {
+        const row = await outcome()
+        return row.status !== 'pending' && row
+      })
+    }
+    error = 'still no room'
+    expect(await replay()).toMatchObject({ status: 'dead', attempts: 1, error: 'Error: still no room' })
+    error = undefined
+    expect(await replay()).toMatchObject({ status: 'done' })
+  })
+
+  it('is asked for at most a hundred entries at once', async () => {
+    const { operator } = await stage()
+    const ids = (count: number) => Array.from({ length: count }, (_, n) => `e${n}`).join()
+    expect(await operator.read('outcomes', { ids: ids(100) })).toMatchObject({
+      status: 200,
+      body: { entries: [] },
+    })
+    expect((await operator.read('outcomes', { ids: ids(101) })).status).toBe(400)
+  })
+})
+
+async function stage() {
+  const scene = await createScene({ handlers: { retryDelaysMs: [] } })
+  mountConsole(scene.app, scene.marketplace)
+  return { ...scene, operator: consoleCaller(`${scene.url}/ops`, 'operator') }
+}

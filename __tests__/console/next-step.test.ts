@@ -1,0 +1,76 @@
+import { describe, expect, it } from '@jest/globals'
+import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
+import { consoleCaller, mountConsole } from '../support/scenes/console.js'
+import { until } from '../support/until.js'
+
+describe('the next step in the console', () => {
+  it('of a payer whose handler failed is the entry, also for support, and its replay mends it', async () => {
+    const { platform, marketplace, support, operator } = await stage()
+    let isBroken = true
+    marketplace.onPurchaseChange(() => {
+      if (isBroken) throw new Error('no room')
+    })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    const [entry] = await until('the change is dead', async () => {
+      const dead = await marketplace.journal.list({ status: 'dead' })
+      return dead.length > 0 && dead
+    })
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body).toMatchObject({
+      headline: 'May use the app',
+      step: {
+        next: expect.stringMatching(/^The purchase is fine; setting it up failed, .* operator/),
+        action: 'replay',
+        entryId: entry?.id,
+      },
+    })
+
+    isBroken = false
+    expect((await operator.act('replay', { entryId: entry?.id })).status).toBe(200)
+    await until('it is handled', async () => {
+      const after = await support.read('business', { business_uid: 'business-1' })
+      return after.body.step.action === 'none'
+    })
+  })
+
+  it('asks whether the app is installed if the platform refuses a token for the business, in plain words', async () => {
+    const { platform, marketplace, support } = await stage()
+    platform.faults.add({ on: 'token', kind: 'status', status: 403, body: { error: 'access_denied' } })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until(
+      'the token is refused',
+      async () => (await marketplace.explain('business-1')).subscriptions[0]?.failure === 'token_refused',
+    )
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step).toMatchObject({ next: expect.stringContaining('Does it have the app installed?') })
+    const words = 'the platform gives the app no access to this business'
+    expect(body.subscriptions).toMatchObject([{ failure: 'token_refused', trouble: words }])
+    expect(body.decision.explanation).toContain(words)
+    expect(body.decision.explanation).not.toContain('token_refused')
+  })
+
+  it('names the item that they have and the one that is ours', async () => {
+    const { platform, marketplace, support } = await stage()
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
+    await until('it is read', async () => (await marketplace.explain('business-1')).reason === 'other_app')
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step.next).toContain(`They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}. `)
+  })
+
+  it('comes also if the history cannot be read', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const history = () => Promise.reject(new Error('no disk'))
+    mountConsole(app, { ...marketplace, businesses: { ...marketplace.businesses, history } })
+    const { status, body } = await consoleCaller(`${url}/ops`, 'support').read('business', {
+      business_uid: 'b',
+    })
+    expect([status, body.step.action]).toEqual([200, 'track'])
+  })
+})
+
+async function stage() {
+  const scene = await createScene({ handlers: { retryDelaysMs: [] } })
+  mountConsole(scene.app, scene.marketplace)
+  const url = `${scene.url}/ops`
+  return { ...scene, support: consoleCaller(url, 'support'), operator: consoleCaller(url, 'operator') }
+}

@@ -1,0 +1,104 @@
+import { describe, expect, it } from '@jest/globals'
+import { readAgainInWords } from '../../lib/console/server/business/read-again.js'
+import type { Decision } from '../../lib/index.js'
+import { createScene } from '../support/scene.js'
+import { consoleCaller, mountConsole } from '../support/scenes/console.js'
+import { until } from '../support/until.js'
+
+type Verdict = Decision['subscriptions'][number]
+
+describe('the words after Read again', () => {
+  it('say that nothing has changed, or from what to what', () => {
+    expect(words([one({})], [one({})])).toBe('Read from the platform: nothing has changed.')
+    expect(words([one({ purchase_state: 'suspended' })], [one({})])).toBe(
+      'Read from the platform: changed from suspended to purchased.',
+    )
+    expect(words([one({})], [one({ purchase_state: null })])).toBe(
+      'Read from the platform: changed from purchased to no longer shown.',
+    )
+    const never = one({ purchase_state: null, asOf: null, purchasable_uid: null })
+    for (const before of [[never], []])
+      expect(words(before, [one({})])).toBe('Read from the platform: changed from never read to purchased.')
+    expect(words([one({ purchasable_uid: 'pro' })], [one({})])).toBe(
+      'Read from the platform: changed from the item pro to p.',
+    )
+  })
+
+  it('say why it could not be read, and whether the app tries again', () => {
+    const failed = { failure: 'platform_unreachable', pending: true }
+    expect(words([one({})], [one(failed)])).toBe(
+      'Could not be read: the platform cannot be reached. The app tries again by itself.',
+    )
+    expect(words([], [one({ failure: 'token_refused' })])).toBe(
+      'Could not be read: the platform gives the app no access to this business.',
+    )
+  })
+
+  it('say that there is nothing to read, that the read has not come, and that the database is down', () => {
+    expect(words([], [])).toMatch(/^There is nothing to read: /)
+    expect(words([one({})], [one({ pending: true })])).toMatch(/^Not read yet: /)
+    expect(words([one({})], [], 'store_unavailable')).toMatch(/^The outcome is not known: /)
+  })
+
+  it('count several subscriptions, and name those that changed', () => {
+    const before = ['a', 'b', 'c', 'd'].map((subscription_uid) => one({ subscription_uid }))
+    const after = [
+      one({ subscription_uid: 'a' }),
+      one({ subscription_uid: 'b', purchase_state: 'canceled' }),
+      one({ subscription_uid: 'c', failure: 'platform_timeout' }),
+      one({ subscription_uid: 'd', pending: true }),
+    ]
+    expect(words(before, after)).toBe(
+      'Read 2 subscriptions from the platform: b changed from purchased to canceled. ' +
+        '1 subscription could not be read: the platform did not answer in time. ' +
+        '1 subscription not read yet: the read is requested. Look again in a moment.',
+    )
+  })
+
+  it('name at most five changes', () => {
+    const uids = ['a', 'b', 'c', 'd', 'e', 'f', 'g']
+    const after = uids.map((subscription_uid) => one({ subscription_uid }))
+    expect(words([], after)).toMatch(/e changed from never read to purchased; and 2 more\.$/)
+  })
+})
+
+describe('Read again of the console', () => {
+  it('says what it found at the platform', async () => {
+    const { platform, marketplace, app, url } = await createScene()
+    mountConsole(app, marketplace)
+    const support = consoleCaller(`${url}/ops`, 'support')
+    const outcome = async () => (await support.act('refresh', { business_uid: 'b1' })).body.outcome
+    expect(await outcome()).toMatch(/^There is nothing to read/)
+
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'failed' })
+    await until('it is read', async () => (await marketplace.explain('b1')).reason === 'not_purchased')
+    expect(await outcome()).toBe('Read from the platform: nothing has changed.')
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.confirmPayment(uid)
+    expect(await outcome()).toBe('Read from the platform: changed from suspended to purchased.')
+    const down = platform.faults.add({ on: 'read', kind: 'down' })
+    expect(await outcome()).toBe(
+      'Could not be read: the platform cannot be reached. The app tries again by itself.',
+    )
+    down.remove()
+  })
+})
+
+function words(before: Verdict[], after: Verdict[], reason: Decision['reason'] = 'purchased'): string {
+  const of = (subscriptions: Verdict[]) => ({ reason, subscriptions }) as Decision
+  return readAgainInWords(of(before), of(after))
+}
+
+function one(verdict: Partial<Verdict>): Verdict {
+  return {
+    ...{ subscription_uid: 's', purchasable_uid: 'p', purchase_state: 'purchased', entitled: true },
+    ...{
+      accessUntil: null,
+      reason: 'purchased',
+      asOf: '2026-03-01T12:00:00.000Z',
+      pending: false,
+      failure: null,
+    },
+    ...verdict,
+  }
+}

@@ -1,0 +1,63 @@
+import { type Decision, failureInWords } from '../../../index.js'
+
+type Verdict = Decision['subscriptions'][number]
+
+/** What a requested read of a business did, in words: read and what changed, not read and why, or nothing to read. */
+export function readAgainInWords(before: Decision, after: Decision): string {
+  if (after.reason === 'store_unavailable')
+    return 'The outcome is not known: the database cannot be read now.'
+  const { subscriptions } = after
+  if (subscriptions.length === 0)
+    return 'There is nothing to read: no subscription of this business is known.'
+  const failed = subscriptions.filter(({ failure }) => failure !== null)
+  const waiting = subscriptions.filter(({ failure, pending }) => failure === null && pending)
+  const read = subscriptions.filter(({ failure, pending }) => failure === null && !pending)
+
+  const isOne = subscriptions.length === 1
+  const earlier = new Map(before.subscriptions.map((each) => [each.subscription_uid, each]))
+  const changes = read.flatMap((each) => {
+    const change = changeBetween(earlier.get(each.subscription_uid), each)
+    return change === undefined ? [] : [isOne ? change : `${each.subscription_uid} ${change}`]
+  })
+  const sentences = []
+  if (read.length > 0)
+    sentences.push(
+      `${isOne ? 'Read' : `Read ${countOf(read)}`} from the platform: ${listOf(changes) || 'nothing has changed'}.`,
+    )
+  if (failed.length > 0) {
+    const why = new Set(failed.map(({ failure }) => failureInWords(failure as string)))
+    sentences.push(`${isOne ? 'Could' : `${countOf(failed)} could`} not be read: ${listOf([...why])}.`)
+    if (failed.some(({ pending }) => pending)) sentences.push('The app tries again by itself.')
+  }
+  if (waiting.length > 0)
+    sentences.push(
+      `${isOne ? 'Not' : `${countOf(waiting)} not`} read yet: the read is requested. Look again in a moment.`,
+    )
+  return sentences.join(' ')
+}
+
+/** Undefined if nothing changed that a support person asks for. */
+function changeBetween(before: Verdict | undefined, after: Verdict): string | undefined {
+  const [from, to] = [stateOf(before), stateOf(after)]
+  if (from !== to) return `changed from ${from} to ${to}`
+  const [hadItem, hasItem] = [before?.purchasable_uid ?? null, after.purchasable_uid]
+  if (hadItem !== hasItem && hadItem !== null) return `changed from the item ${hadItem} to ${hasItem}`
+  return undefined
+}
+
+function stateOf(verdict: Verdict | undefined): string {
+  if (!verdict || (verdict.asOf === null && verdict.purchase_state === null)) return 'never read'
+  return verdict.purchase_state ?? 'no longer shown'
+}
+
+function countOf(subscriptions: readonly Verdict[]): string {
+  return subscriptions.length === 1 ? '1 subscription' : `${subscriptions.length} subscriptions`
+}
+
+/** The first of the texts, and how many more there are. */
+function listOf(texts: readonly string[]): string {
+  const more = texts.length - MAX_LISTED
+  return [...texts.slice(0, MAX_LISTED), ...(more > 0 ? [`and ${more} more`] : [])].join('; ')
+}
+
+const MAX_LISTED = 5

@@ -1,0 +1,104 @@
+import type { Found, SearchReply } from '../../protocol/shapes.js'
+import type { ConsoleMarketplace } from '../rows.js'
+import type { Scans } from '../scans.js'
+import { distance, folded, formsOf } from './likeness.js'
+import { searchTerms } from './search-terms.js'
+
+/** Limit of exact lookups for one search. */
+const MAX_LOOKUPS = 16
+/** The rows after each beginning that are compared. */
+const ROWS_AFTER = 20
+/** The most suggestions. */
+const MAX_NEAR = 5
+
+/**
+ * Finds the business or the subscription that a pasted text names: exactly, else in another case or without its spaces, else by
+ * how it begins. If several fit, or only something similar does, they are suggestions.
+ */
+export function createSearch(
+  marketplace: ConsoleMarketplace,
+  scans: Pick<Scans, 'inTurn' | 'subscriptions'>,
+) {
+  const { subscriptions, businesses } = marketplace
+
+  return async function search(pasted: string): Promise<SearchReply> {
+    const terms = searchTerms(pasted)
+    const others = terms.flatMap((term) => formsOf(term).slice(1))
+    for (const term of [...new Set([...terms, ...others])].slice(0, MAX_LOOKUPS)) {
+      const found = await named(term)
+      if (found) return { ...found, isKnown: true, terms, near: [] }
+    }
+    const [term] = terms
+    if (term === undefined)
+      return { business_uid: null, subscription_uid: null, isKnown: false, terms, near: [] }
+    const near = await similarTo(term)
+    const meant = meantBy(term, near)
+    if (meant) return { ...pick(meant), isKnown: true, terms, near: [] }
+    const suggested = near.slice(0, MAX_NEAR).map(pick)
+    return { business_uid: term, subscription_uid: null, isKnown: false, terms, near: suggested }
+  }
+
+  async function named(term: string): Promise<Found | undefined> {
+    const subscription = await subscriptions.get(term)
+    if (subscription) return pick(subscription)
+    const [ofBusiness] = await subscriptions.list({ businessUid: term, limit: 1 })
+    if (ofBusiness) return { business_uid: term, subscription_uid: null }
+    const items = await businesses.history(term, { limit: 10 })
+    return items.some(({ kind }) => kind !== 'action')
+      ? { business_uid: term, subscription_uid: null }
+      : undefined
+  }
+
+  /** Stored identifiers that begin like the term, or differ in a few characters, the most similar first. */
+  async function similarTo(term: string): Promise<Near[]> {
+    const near = new Map<string, Near>()
+    function consider(found: Found) {
+      const uid = found.subscription_uid ?? found.business_uid
+      const rank = distance(term, uid)
+      if (rank !== undefined)
+        near.set(JSON.stringify([found.business_uid, found.subscription_uid]), { ...found, rank })
+    }
+    // The beginnings are ranges of an index, however many rows there are. The scan also finds a slip in the first characters.
+    await scans.inTurn(async () => {
+      for (const beginning of beginningsOf(term)) {
+        const rows = await subscriptions.list({ after: beginning, limit: ROWS_AFTER })
+        for (const row of rows) consider(pick(row))
+        const uids = await businesses.list({ after: beginning, limit: ROWS_AFTER })
+        for (const business_uid of uids) consider({ business_uid, subscription_uid: null })
+      }
+    })
+    await scans.subscriptions({
+      take(row) {
+        consider(pick(row))
+        consider({ business_uid: row.business_uid, subscription_uid: null })
+      },
+    })
+    return [...near.values()].sort((a, b) => a.rank - b.rank)
+  }
+}
+
+/** A similar identifier. `rank`: the `distance` from the term. */
+interface Near extends Found {
+  rank: number
+}
+
+/** The one that is as typed but for case, spaces and dashes, or the only one, if it begins as typed. */
+function meantBy(term: string, near: readonly Near[]): Near | undefined {
+  const [first, second] = near
+  if (first?.rank === 0) return second?.rank === 0 ? undefined : first
+  const isLong = folded(term).length >= MIN_OPENING
+  return first && second === undefined && first.rank < 1 && isLong ? first : undefined
+}
+
+/** Shorter beginnings open nothing by themselves. */
+const MIN_OPENING = 4
+
+/** The term and its first half, as they are and in the cases of `formsOf`. */
+function beginningsOf(term: string): string[] {
+  const half = term.slice(0, Math.ceil(term.length / 2))
+  return [...new Set([...formsOf(term), half])].filter((each) => folded(each) !== '').slice(0, 5)
+}
+
+function pick({ business_uid, subscription_uid }: Found): Found {
+  return { business_uid, subscription_uid }
+}

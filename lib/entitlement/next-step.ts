@@ -1,0 +1,90 @@
+import { MINUTE } from '../base/clock.js'
+import { type NextStep, REASONS, type Reason, type ReasonRow } from './reasons.js'
+import { itemsInWords } from './words.js'
+
+/** What the history of a business may show that changes the next step. */
+export const HISTORY_FACTS = {
+  handler_dead: 'A handler of the app failed at each try, and no later entry of its kind was handled.',
+  handler_retrying: 'A handler of the app has failed so far, and is tried again.',
+  change_announced:
+    'A purchase event came within the last ten minutes, and no read has shown a change since.',
+} as const
+
+/** A key of `HISTORY_FACTS`. */
+type HistoryFact = keyof typeof HISTORY_FACTS
+
+/**
+ * The next step for a decision: that of its reason, or a more specific one, by what the history shows, or by a state or
+ * failure that all deciding subscriptions share. `history`: the newest items of `businesses.history`; without them, no step
+ * is about a handler that failed or a platform that lags.
+ *
+ * @example
+ * const decision = await marketplace.explain('business-1')
+ * const history = await marketplace.businesses.history('business-1', { limit: 50 })
+ * const { next, action, entryId } = nextStepOf(decision, history)
+ */
+export function nextStepOf(
+  decision: {
+    reason: Reason
+    otherItems?: { bought: readonly string[]; accepted: readonly string[] }
+    subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
+  },
+  history: readonly {
+    kind: string
+    at: string
+    entryId: string
+    of?: string
+    name?: string
+    outcome?: string
+  }[] = [],
+  now: number = Date.now(),
+): NextStep {
+  const { next, action, nextIf = {} }: ReasonRow = REASONS[decision.reason]
+  const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
+  const facts = factsIn(history, now)
+  const isShared = (key: string) =>
+    deciding.length > 0 &&
+    deciding.every(({ purchase_state, failure }) => key === purchase_state || key === failure)
+  const key = Object.keys(nextIf).find((each) => facts.has(each as HistoryFact) || isShared(each))
+  const step = key === undefined ? undefined : nextIf[key]
+  if (step?.action === 'replay') return { ...step, entryId: facts.get(key as HistoryFact) as string }
+  if (step) return { ...step }
+  return { next: otherItemsInWords(decision.otherItems) + next, action }
+}
+
+type Items = Parameters<typeof nextStepOf>[0]['otherItems']
+type History = NonNullable<Parameters<typeof nextStepOf>[1]>
+
+/** The facts in a history, each with its newest entry. */
+function factsIn(history: History, now: number): ReadonlyMap<HistoryFact, string> {
+  const facts = new Map<HistoryFact, string>()
+  const add = (fact: HistoryFact, { entryId }: History[number]) => facts.has(fact) || facts.set(fact, entryId)
+  /** Handlers of which a newer outcome counts. */
+  const seen = new Set<string>()
+  for (const item of history) {
+    // An unrecognised delivery has no name, and sets nothing up.
+    if (item.kind !== 'handled' || (item.of !== 'change' && !item.name)) continue
+    const handler = `${item.of} ${item.name}`
+    if (seen.has(handler)) continue
+    seen.add(handler)
+    if (item.outcome === 'dead') add('handler_dead', item)
+    if (item.outcome === 'retrying') add('handler_retrying', item)
+  }
+  const newest = history.find(
+    ({ kind, name }) => kind === 'change' || (kind === 'delivery' && name?.startsWith(PURCHASE)),
+  )
+  if (newest?.kind === 'delivery' && now - Date.parse(newest.at) < LAG_MS) add('change_announced', newest)
+  return facts
+}
+
+/** The events about a purchase. */
+const PURCHASE = 'purchasable_subscription/'
+
+/** A lag lasts seconds. An event without a change for this long was about something else. */
+const LAG_MS = 10 * MINUTE
+
+function otherItemsInWords(otherItems: Items): string {
+  if (!otherItems) return ''
+  const { bought, accepted } = otherItems
+  return `They have ${itemsInWords(bought, 'and')}, and need ${itemsInWords(accepted, 'or')}. `
+}
