@@ -20,14 +20,15 @@ const ARROWS: Record<string, readonly string[]> = {
   'operations/': [...SOURCES, 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   'api/': [...SOURCES, 'entitlement/', 'work/', 'operations/', 'express/'],
-  // The command line needs the public interface of the package, and its checks of an address and of an identifier.
-  'cli/': ['index.ts', 'testing/index.ts', 'store-option.ts', 'base/record.ts'],
+  // The command line needs the public interface of the package, its settings, and its checks of an address and of an identifier.
+  'cli/': ['index.ts', 'testing/index.ts', 'environment.ts', 'store-option.ts', 'base/record.ts'],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
 }
 /** The files at the top may import everything except the entry itself and files for tests only. */
 const TOP = [
   'copy.ts',
+  'environment.ts',
   'index.ts',
   'lifecycle.ts',
   'marketplace.ts',

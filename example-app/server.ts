@@ -3,11 +3,10 @@
  * demo, it reports to it by messages.
  */
 import type { AddressInfo } from 'node:net'
-import { appToken } from '../lib/index.js'
+import { appToken, optionsFromEnvironment } from '../lib/index.js'
 import { createReportsApp } from './app.js'
 
-const { PORT = '0', CLIENT_ID, CLIENT_SECRET, PURCHASABLE_UID, CODE_NAME, BASE_URL, AUTH_URL } = process.env
-const { APP_TOKEN, DELIVERY_SECRETS, STORE } = process.env
+const { PORT = '0', APP_TOKEN = '' } = process.env
 
 /** The events that the gate needs. `purchasable_subscription/updated` would only announce the same changes again. */
 const EVENTS = [
@@ -19,15 +18,7 @@ const EVENTS = [
 
 const { app, marketplace } = createReportsApp(
   {
-    app: {
-      clientId: CLIENT_ID ?? '',
-      clientSecret: CLIENT_SECRET ?? '',
-      purchasableUid: PURCHASABLE_UID,
-      codeName: CODE_NAME,
-    },
-    platform: { baseUrl: BASE_URL ?? '', authUrl: AUTH_URL ?? '' },
-    deliverySecrets: (DELIVERY_SECRETS ?? '').split(','),
-    store: STORE,
+    ...optionsFromEnvironment(process.env),
     // A short lease, so that the restarted app takes over the work of the killed one after two seconds, not a minute.
     // Only the demo needs this, so it is no option.
     ...{
@@ -45,7 +36,7 @@ async function begin(error?: Error) {
   await marketplace.start()
   const targetUrl = marketplace.webhooks.targetUrl(`http://127.0.0.1:${port}/webhooks/marketplace`)
   // Registering again is a success, so every start may do it.
-  const token = appToken(APP_TOKEN ?? '')
+  const token = appToken(APP_TOKEN)
   await Promise.all(EVENTS.map((event) => marketplace.webhooks.register({ event, targetUrl, token }))).catch(
     (error) => console.error(error.message),
   )

@@ -14,6 +14,7 @@ export { type NextStep, REASONS, type Reason } from './entitlement/reasons.js'
 export { gracePeriod, paidThrough } from './entitlement/rules.js'
 export type { WaitOptions } from './entitlement/wait-for-entitlement.js'
 export { failureInWords } from './entitlement/words.js'
+export { optionsFromEnvironment } from './environment.js'
 export { defineEvent, type EventDefinitions } from './events/define-event.js'
 export {
   type AnyEvent,

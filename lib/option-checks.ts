@@ -86,6 +86,7 @@ export const PUBLISHED_SECRETS: readonly string[] = [
   'my-client-secret',
   'not-a-real-secret',
   'dev-client-secret',
+  'dev-9Lr2mXw7Kq4ZtB8v',
 ]
 
 /** One sentence for each secret in unchecked options that everybody knows, unless the platform is on this machine. */

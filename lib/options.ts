@@ -230,7 +230,10 @@ const OPTIONS = z.strictObject({
   }),
   verifyDelivery: fn.optional(),
   events: z
-    .custom<EventDefinitions>(isObject, 'expected definitions by name')
+    .custom<EventDefinitions>(
+      (value) => isObject(value) && !Array.isArray(value),
+      "expected definitions by name, such as { 'invoice/paid': defineEvent({ … }) }",
+    )
     .superRefine(without(eventFaults))
     .optional(),
   closeTimeoutMs: duration(10 * SECOND, 0, 10 * MINUTE),

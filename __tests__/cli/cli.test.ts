@@ -2,7 +2,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from '@jest/globals'
-import { optionsFromEnvironment } from '../../lib/cli/terminal/settings.js'
+import { createProject } from '../package/installed-package.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { snippetsOf } from '../support/docs/pages.js'
 import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
@@ -86,15 +86,6 @@ describe('the command line', () => {
     expect(error.message).not.toMatch(/CLIENT_SECRET|postgresStore|:memory:/)
   })
 
-  it('takes an empty setting for one that is not set, and lists with spaces', () => {
-    const env = { MARKETPLACE_CLIENT_ID: ' ', MARKETPLACE_CODE_NAME: ' a, b ', DELIVERY_SECRETS: 'c,d' }
-    expect(optionsFromEnvironment(env)).toEqual({
-      app: { codeName: ['a', 'b'] },
-      platform: {},
-      deliverySecrets: ['c', 'd'],
-    })
-  })
-
   it('L86, L87 refuses the secrets of the pages and http:// to another machine in every command', async () => {
     const published = {
       ...SETTINGS,
@@ -130,7 +121,12 @@ describe('the command line', () => {
     const inMemory = { ...SETTINGS, MARKETPLACE_STORE: 'sqlite::memory:' }
     expect(await runCliHere(['explain', 'b1'], { env: inMemory })).toMatchObject({ code: 2 })
     expect(existsSync(path)).toBe(false)
-    expect(await runCliHere(['migrate'], { env })).toMatchObject({ code: 0 })
+    const [made, again] = [await runCliHere(['migrate'], { env }), await runCliHere(['migrate'], { env })]
+    expect(made).toMatchObject({
+      code: 0,
+      stdout: `Created the database ${path}. The tables exist and are up to date.\n`,
+    })
+    expect(again).toMatchObject({ code: 0, stdout: 'The tables exist and are up to date.\n' })
     expect(await runCliHere(['explain', 'b1'], { env })).toMatchObject({ code: 1 })
   })
 
@@ -176,14 +172,20 @@ describe('a file of options', () => {
   })
 
   it('may be the TypeScript of the quickstart, where Node runs TypeScript', async () => {
-    const cwd = temporaryFolder()
+    const { folder: cwd, write } = createProject()
     const [options] = snippetsOf('docs/quickstart.md', ['ts']).filter(({ file }) => file === 'options.ts')
-    writeFileSync(join(cwd, 'options.ts'), options?.code ?? '')
+    write('options.ts', options?.code ?? '')
     const env = { ...SETTINGS, NODE_OPTIONS: `--import ${pathToFileURL(require.resolve('tsx')).href}` }
     expect(await runCli(['migrate', '--config', 'options.ts'], { cwd, env })).toMatchObject({
       code: 0,
       stderr: '',
     })
+    const incomplete = { ...env, MARKETPLACE_CLIENT_ID: '', MARKETPLACE_BASE_URL: 'canary' }
+    const { code, stderr } = await runCli(['migrate', '--config', 'options.ts'], { cwd, env: incomplete })
+    expect(code).toBe(2)
+    expect(stderr).toContain('MARKETPLACE_CLIENT_ID is not set (app.clientId)\n')
+    expect(stderr).toContain('MARKETPLACE_BASE_URL (platform.baseUrl): expected')
+    expect(stderr).not.toContain('canary')
   })
 
   it.each([

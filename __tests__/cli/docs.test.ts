@@ -3,7 +3,7 @@ import type { Command } from 'commander'
 import { KEYS } from '../../lib/cli/dev/keys.js'
 import { createProgram } from '../../lib/cli/program.js'
 import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
-import { SETTINGS } from '../../lib/cli/terminal/settings.js'
+import { SETTINGS } from '../../lib/environment.js'
 import { names, PAGES, tableWith } from '../support/docs/pages.js'
 
 const PROGRAM = createProgram('0.0.0', () => async () => {})

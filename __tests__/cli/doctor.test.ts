@@ -3,9 +3,17 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { notice } from '../support/events.js'
 import { quietWarnings } from '../support/output.js'
 import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
-import { createScene, DELIVERY_SECRET, openMarketplace, serve, startPlatform } from '../support/scene.js'
+import {
+  createScene,
+  DELIVERY_SECRET,
+  OUR_ITEM,
+  openMarketplace,
+  serve,
+  startPlatform,
+} from '../support/scene.js'
 import { until } from '../support/until.js'
 
 interface Finding {
@@ -25,8 +33,11 @@ describe('doctor', () => {
     const { code, checks } = await examine(args, env)
     expect(statusOf(checks)).toEqual({
       settings: 'ok',
+      host: 'ok',
       store: 'ok',
       events: 'warning',
+      items: 'ok',
+      handlers: 'ok',
       token: 'ok',
       clock: 'ok',
       read: 'ok',
@@ -87,9 +98,16 @@ describe('doctor', () => {
     [
       'a platform that is not there',
       { MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1' },
-      'token',
+      'host',
       'failed',
-      'Cannot call the platform',
+      '127.0.0.1:1 of MARKETPLACE_AUTH_URL does not answer',
+    ],
+    [
+      'an item that nobody has bought',
+      { MARKETPLACE_PURCHASABLE_UID: 'misspelt' },
+      'items',
+      'failed',
+      'every customer is denied',
     ],
   ])('finds %s', async (_what, wrong, check, status, text, more: string[] = []) => {
     const { env, url } = running
@@ -100,7 +118,7 @@ describe('doctor', () => {
     if (status === 'failed') expect(checks[check]?.fix).toMatch(/\S/)
     expect(code).toBe(status === 'failed' ? 1 : 0)
     // Without a token the platform would refuse a read too, for the same cause.
-    if (check === 'token') expect(checks.read?.status).toBe('skipped')
+    if (check === 'token' || check === 'host') expect(checks.read?.status).toBe('skipped')
     // A warning does not end the examination.
     if (check === 'settings') expect(checks.read?.status).toBe('ok')
   })
@@ -141,7 +159,7 @@ describe('doctor', () => {
     })
   })
 
-  it('warns of the problems of the app, with their next steps', async () => {
+  it('warns of a handler that fails, with the error of its newest entry', async () => {
     const { env, marketplace, deliver } = await app({ handlers: { retryDelaysMs: [] } })
     quietWarnings()
     marketplace.on('application/installed', () => {
@@ -150,10 +168,10 @@ describe('doctor', () => {
     await deliver(sampleDelivery('application/installed'))
     await until('it is dead', async () => (await marketplace.journal.list({ status: 'dead' })).length > 0)
     const { code, checks } = await examine(['doctor'], env)
-    expect(checks.store).toMatchObject({
+    expect(checks.handlers).toMatchObject({
       status: 'warning',
-      text: expect.stringMatching(/^\d journal entries are dead$/),
-      fix: expect.stringContaining('replay'),
+      text: expect.stringMatching(/on every try; the newest: application\/installed .*: Error: says-no$/),
+      fix: expect.stringContaining('journal replay --dead --wait'),
     })
     expect(code).toBe(0)
   })
@@ -186,6 +204,54 @@ describe('doctor', () => {
       fix: expect.stringContaining('another database'),
     })
     expect(code).toBe(1)
+  })
+
+  it('finds a misspelt item before anything was read, by the events of the journal', async () => {
+    const store = await engine.freshAddress()
+    const { platform, deliver } = await createScene({ store, app: { purchasableUid: 'misspelt' } })
+    await deliver(notice('b2', 's2'))
+    const env = { ...settingsFor(platform, store), MARKETPLACE_PURCHASABLE_UID: 'misspelt' }
+    const { code, checks } = await examine(['doctor'], env)
+    expect(checks.items).toMatchObject({
+      status: 'failed',
+      text: expect.stringContaining(`another item ("${OUR_ITEM}") and none of the app's ("misspelt")`),
+      fix: expect.stringContaining('MARKETPLACE_PURCHASABLE_UID'),
+    })
+    expect(code).toBe(1)
+  })
+
+  it('tests the address of the platform before it says that the database is of another app', async () => {
+    const { env } = running
+    const silent = await examine(['doctor'], { ...env, MARKETPLACE_BASE_URL: 'http://127.0.0.1:1' })
+    expect(silent.checks.store).toMatchObject({
+      status: 'failed',
+      text: expect.stringContaining('another app'),
+      fix: expect.stringContaining('Correct the address of the platform first'),
+    })
+    const elsewhere = await serve((_req, res) => void res.writeHead(404).end())
+    const answering = await examine(['doctor'], { ...env, MARKETPLACE_BASE_URL: elsewhere })
+    expect(answering.checks).toMatchObject({
+      host: { status: 'ok' },
+      store: { status: 'failed', fix: expect.stringContaining('check MARKETPLACE_STORE') },
+    })
+  })
+
+  it('asks for a token of the last business that has the app by the journal, if none has bought it', async () => {
+    const store = await engine.freshAddress()
+    const { platform, marketplace } = await createScene({ store })
+    await marketplace.start()
+    platform.install('b-old')
+    platform.install('b-has-it')
+    platform.install('b-gone')
+    platform.uninstall('b-gone')
+    await platform.settled()
+    await marketplace.settled()
+    const { checks } = await examine(['doctor'], settingsFor(platform, store))
+    expect(checks).toMatchObject({
+      items: { status: 'skipped' },
+      token: { status: 'ok', text: 'the platform issued a token for b-has-it' },
+      read: { status: 'skipped' },
+    })
   })
 
   it.each([
@@ -226,7 +292,7 @@ describe('doctor', () => {
   it('skips checks that the settings do not allow, and ends with 1', async () => {
     const { code, checks } = await examine(['doctor'], {})
     expect(code).toBe(1)
-    const others = ['store', 'events', 'token', 'clock', 'read', 'delivery']
+    const others = ['host', 'store', 'events', 'items', 'handlers', 'token', 'clock', 'read', 'delivery']
     expect(statusOf(checks)).toEqual({
       settings: 'failed',
       ...Object.fromEntries(others.map((check) => [check, 'skipped'])),

@@ -122,6 +122,77 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     expect(action?.payload).toMatchObject({ reason: '1 entry: {"status":"dead"}' })
   })
 
+  it('journal replay --dry-run shows the event, the business and the error of each entry', async () => {
+    const { code, stdout } = await runCliHere(['journal', 'replay', '--dead', '--dry-run'], { env })
+    const shown = stdout.replace(/\s+/g, ' ')
+    const dead = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--dead'))
+    expect({ code, dead: dead.length > 1 }).toEqual({ code: 0, dead: true })
+    for (const { id, name: event, business_uid, error } of dead)
+      expect(shown).toMatch(new RegExp(`dead ${id} ${event || 'change'} ${business_uid} .*${error}`))
+  })
+
+  if (whyNotShared(name) === undefined)
+    it('journal replay --wait ends with 1 if a handler fails again, and with 0 once it has handled them', async () => {
+      const own = await engine.freshAddress()
+      const { marketplace, deliver, platform } = await createScene({
+        store: own,
+        handlers: { retryDelaysMs: [] },
+      })
+      let isMended = false
+      marketplace.on('application/installed', () => {
+        if (!isMended) throw new Error('says-no')
+      })
+      const { id } = await deliver(sampleDelivery('application/installed'))
+      await until('it is dead', async () => (await marketplace.journal.get(id))?.status === 'dead')
+      const ofOwn = { env: settingsFor(platform, own) }
+      const again = await runCliHere(['journal', 'replay', id, '--wait', '30', '--json'], ofOwn)
+      expect(again.code).toBe(1)
+      expect(jsonLines(again.stdout)).toMatchObject([
+        { replayed: 1, outcomes: [{ id, outcome: 'failed', error: 'Error: says-no' }] },
+      ])
+      isMended = true
+      const mended = await runCliHere(['journal', 'replay', '--dead', '--wait'], ofOwn)
+      expect(mended).toMatchObject({
+        code: 0,
+        stdout: expect.stringMatching(new RegExp(`^handled +${id}`, 'm')),
+      })
+    })
+
+  it('subscriptions list --csv prints all that match with a header, and import takes it', async () => {
+    const all = jsonLines<SubscriptionStatus>(await stdoutOf('subscriptions', 'list', '--limit', '1000'))
+    const { code, stdout } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
+    const [header, ...lines] = stdout.trimEnd().split('\n')
+    expect({ code, header }).toEqual({
+      code: 0,
+      header: 'subscription_uid,business_uid,answer,reason,purchase_state,purchasable_uid,read_at,failure',
+    })
+    expect(lines.map((line) => line.split(',').slice(0, 2))).toEqual(
+      all.map(({ subscription_uid, business_uid }) => [subscription_uid, business_uid]),
+    )
+    expect(lines).toContainEqual(expect.stringMatching(/^s-paid,b-paid,yes,purchased,purchased,[^,]+,2/))
+    const dryRun = await runCliHere(['import', '-', '--dry-run', '--json'], { env, input: stdout })
+    expect(dryRun.code).toBe(0)
+    expect(jsonLines(dryRun.stdout)).toHaveLength(all.length + 1)
+    const one = await runCliHere(['subscriptions', 'list', '--csv', '--limit', '1'], { env })
+    expect(one.stdout.trimEnd().split('\n')).toEqual([header, lines[0]])
+  })
+
+  it('a command over the database needs neither secrets nor the address of tokens', async () => {
+    const { MARKETPLACE_CLIENT_SECRET: _, DELIVERY_SECRETS: __, MARKETPLACE_AUTH_URL: ___, ...few } = env
+    for (const args of [
+      ['explain', 'b-paid'],
+      ['history', 'b-paid'],
+      ['subscriptions', 'list'],
+      ['journal', 'list'],
+      ['export', 'b-paid'],
+    ])
+      expect({ args, ...(await runCliHere(args, { env: few })) }).toMatchObject({ args, code: 0, stderr: '' })
+    const doctor = await runCliHere(['doctor'], { env: few })
+    expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('DELIVERY_SECRETS is not set') })
+    const { MARKETPLACE_CLIENT_ID: ____, ...less } = few
+    expect(await runCliHere(['explain', 'b-paid'], { env: less })).toMatchObject({ code: 2 })
+  })
+
   it('K438 the journal has what was done beside a reason of any length', async () => {
     const pathOf = (length: number) => `/nowhere/${'p'.repeat(length - '/nowhere/'.length)}`
     for (const [given, path, reason] of [
@@ -377,6 +448,29 @@ describe('K277 the command copy', () => {
 })
 
 describe('the output', () => {
+  it('of the progress fits into a line of the terminal, and names lines by their number in the file', async () => {
+    let printed = ''
+    const stderr = Object.assign(new PassThrough(), { isTTY: true, columns: 20 })
+    stderr.on('data', (chunk) => {
+      printed += chunk
+    })
+    const out = createOutput({ stdout: new PassThrough(), stderr, env: {}, isJson: false })
+    out.progress('x'.repeat(50))
+    expect(printed).toBe(`\r\u001b[K${'x'.repeat(19)}`)
+    const { env } = await emptyStore()
+    const input = 'subscription_uid,business_uid\ns1,b1\n\ns2,\n'
+    const shown = await runCliHere(['import', '-', '--dry-run'], { env, input, isTerminal: true })
+    expect(shown.stderr).toMatch(/line 2: .*line 4: 0 read, 0 missing, 0 refused, 1 invalid/s)
+    expect(shown.stdout).toMatch(/^line 4: invalid/m)
+  })
+
+  it('as CSV has no formula, and quotes around commas and quotes', async () => {
+    const { env } = await emptyStore()
+    await runCliHere(['track', '=1+1', '--business', 'b,"1"'], { env })
+    const { stdout } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
+    expect(stdout).toMatch(/^'=1\+1,"b,""1""",unknown,not_read_yet,,,,$/m)
+  })
+
   const SECRETS = ['canary-one "two" ü/%', 'canary-one', 'canary-pw%2F1']
 
   it('L1 hides a secret in every form, in results, notes, progress, warnings and errors, as text and as JSON', () => {

@@ -46,6 +46,8 @@ const unreachable = anywhere('MARKETPLACE_STORE', 'postgres://nobody@127.0.0.1:1
 /** In this order, because some commands change what the next ones find. */
 const CASES: readonly Case[] = [
   { command: 'secret', when: 'always', code: 0 },
+  { command: 'completion', when: 'for bash', args: of('bash'), code: 0 },
+  { command: 'completion', when: 'for another shell', args: of('fish'), code: 2 },
   { command: 'dev', when: 'ended', args: of('--port', '0'), input: 'quit\n', code: 0 },
   { command: 'explain', when: 'yes', args: of('b-paid'), code: 0 },
   { command: 'explain', when: 'no', args: of('b-late'), code: 1 },
@@ -64,6 +66,7 @@ const CASES: readonly Case[] = [
   { command: 'history', when: 'too many', args: of('b-paid', '--limit', '1001'), code: 2 },
   { command: 'history', when: 'no time', args: of('b-paid', '--before', 'soon'), code: 2 },
   { command: 'subscriptions list', when: 'some', code: 0 },
+  { command: 'subscriptions list', when: 'CSV and JSON', args: of('--csv'), code: 2 },
   { command: 'subscriptions list', when: 'none', args: of('--business', 'nobody'), code: 0 },
   { command: 'subscriptions list', when: 'no reason', args: of('--why', 'because'), code: 2 },
   { command: 'journal list', when: 'some', code: 0 },
@@ -144,6 +147,19 @@ const CASES: readonly Case[] = [
   },
   { command: 'track', when: 'named', args: of('s-lost', '--business', 'b-lost'), code: 0, does: 'track' },
   { command: 'journal replay', when: 'one', args: ({ deadId }) => [deadId], code: 0, does: 'replay' },
+  {
+    command: 'journal replay',
+    when: 'nobody handles it',
+    args: ({ deadId }) => [deadId, '--wait', '1'],
+    code: 3,
+    does: 'replay',
+  },
+  {
+    command: 'journal replay',
+    when: 'a dry run that waits',
+    args: of('--dead', '--dry-run', '--wait'),
+    code: 2,
+  },
   { command: 'journal replay', when: 'all', args: of('--dead'), code: 0, does: 'replay' },
   {
     command: 'export',

@@ -76,9 +76,11 @@ describe.each(ENGINE_NAMES)('K457 a command on an empty database on %s', (name) 
     const address = await engine.freshAddress()
     if (name === 'SQLite') writeFileSync(address.slice('sqlite:'.length), '')
     const env = settingsFor(NOWHERE, address)
-    expect(await runCliHere(['explain', 'b1'], { env: { ...env, DELIVERY_SECRETS: '' } })).toMatchObject({
-      code: 2,
-    })
+    expect(await runCliHere(['explain', 'b1'], { env: { ...env, MARKETPLACE_CLIENT_ID: '' } })).toMatchObject(
+      {
+        code: 2,
+      },
+    )
     expect(await runCliHere(['explain', 'b1'], { env })).toMatchObject({ code: 3 })
     expect(await runCliHere(['migrate'], { env })).toMatchObject({ code: 0 })
     expect(await runCliHere(['explain', 'b1'], { env })).toMatchObject({ code: 1 })

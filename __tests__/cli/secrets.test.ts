@@ -53,6 +53,7 @@ describe('the command line and secrets', () => {
       ],
       ['copy', 'postgres:canary-odd', 'mysql://u:canary-pw@host/app'],
       ['export', 'b1'],
+      ['completion', 'bash'],
       ['erase', 'b1', '--yes', 'b1'],
     ]
     // The list has every command except `secret`, which has to print one, and `dev`, which does not end.

@@ -108,6 +108,11 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
         replayed: 0,
         ids: dead.map((each) => each.id).reverse(),
         dryRun: true,
+        entries: dead
+          .map(({ id, kind, name, business_uid, subscription_uid, status, attempts, error }) => ({
+            ...{ id, kind, name, business_uid, subscription_uid, status, attempts, error },
+          }))
+          .reverse(),
         entitled: Object.fromEntries(changes.map((each, i) => [each.id, answers[i]])),
       },
     ])

@@ -77,6 +77,7 @@ describe('L51 what the command line prints', () => {
       ['explain', UID, `--${ODD}`],
       ['subscriptions', 'list'],
       ['subscriptions', 'list', '--limit', '1'],
+      ['subscriptions', 'list', '--csv'],
       ['copy', store, 'sqlite::memory:'],
       ...NAMED.map((args) => args.map((arg) => arg.replaceAll('?', ODD))),
     ]

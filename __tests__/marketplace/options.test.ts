@@ -281,8 +281,10 @@ describe('a plug-in of the app', () => {
   it('may define events, whose own faults are listed', () => {
     const own = defineEvent({ entity_name: 'a', event_type: 'b', data: z.object({}), tokens: ['app'] })
     expect(readOptions({ ...MINIMAL, events: { own } }).events).toEqual({ own })
-    for (const odd of [5, null]) {
-      expect(faultsOf({ ...MINIMAL, events: odd })).toEqual(['events: expected definitions by name'])
+    for (const odd of [5, null, [own]]) {
+      expect(faultsOf({ ...MINIMAL, events: odd })).toEqual([
+        "events: expected definitions by name, such as { 'invoice/paid': defineEvent({ … }) }",
+      ])
     }
     expect(faultsOf({ ...MINIMAL, events: { own: { ...own, entity_name: '' } } })).toEqual([
       'events: event "own" has no usable entity_name',

@@ -138,6 +138,16 @@ describe('a database that cannot be used', () => {
     expect(seen).not.toContain(decodeURIComponent(address.password))
   })
 
+  it('is reported for an address without a password, with what to write', async () => {
+    const address = new URL(await engine.freshAddress())
+    address.password = ''
+    heedWarnings()
+    await expect(storeOf(address.href).open()).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining('write postgres://user:password@host/database, or set PGPASSWORD'),
+    })
+  })
+
   it('is used as soon as it exists, without a restart', async () => {
     const address = await engine.freshAddress()
     await engine.server().stop('fast')

@@ -1,14 +1,7 @@
 import express from 'express'
-import { createMarketplace } from 'marketplace-webhooks'
+import { createMarketplace, optionsFromEnvironment } from 'marketplace-webhooks'
 
-const { CLIENT_ID, CLIENT_SECRET, DELIVERY_SECRET, DATABASE_URL, BASE_URL, AUTH_URL } = process.env
-
-const marketplace = createMarketplace({
-  app: { clientId: CLIENT_ID, clientSecret: CLIENT_SECRET, purchasableUid: 'my-item' },
-  platform: { baseUrl: BASE_URL, authUrl: AUTH_URL },
-  deliverySecrets: DELIVERY_SECRET,
-  store: DATABASE_URL,
-})
+const marketplace = createMarketplace(optionsFromEnvironment(process.env))
 marketplace.onPurchaseChange(async ({ business_uid, to }) => {
   process.send?.({ handled: `${business_uid} ${to}` })
 })

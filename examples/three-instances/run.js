@@ -16,12 +16,13 @@ const balancer = await createBalancer()
 const handled = new Set()
 const env = {
   ...process.env,
-  CLIENT_ID: credentials.clientId,
-  CLIENT_SECRET: credentials.clientSecret,
-  DELIVERY_SECRET: SECRET,
-  DATABASE_URL: database.url,
-  BASE_URL: baseUrl,
-  AUTH_URL: authUrl,
+  MARKETPLACE_CLIENT_ID: credentials.clientId,
+  MARKETPLACE_CLIENT_SECRET: credentials.clientSecret,
+  MARKETPLACE_PURCHASABLE_UID: 'my-item',
+  MARKETPLACE_BASE_URL: baseUrl,
+  MARKETPLACE_AUTH_URL: authUrl,
+  MARKETPLACE_STORE: database.url,
+  DELIVERY_SECRETS: SECRET,
 }
 
 let instances = await Promise.all([startInstance(), startInstance(), startInstance()])

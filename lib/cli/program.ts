@@ -1,4 +1,5 @@
 import { Command, CommanderError } from 'commander'
+import { SETTINGS } from '../environment.js'
 import { addBackup } from './commands/backup.js'
 import { addCopy } from './commands/copy.js'
 import { addErase } from './commands/erase.js'
@@ -13,6 +14,7 @@ import { addSecret } from './commands/secret.js'
 import { addSimulate } from './commands/simulate.js'
 import { addSubscriptions } from './commands/subscriptions.js'
 import { addTrack } from './commands/track.js'
+import { addCompletion } from './completion.js'
 import { addDev } from './dev/dev.js'
 import { addDoctor } from './doctor/doctor.js'
 import { addImport } from './import/import.js'
@@ -21,7 +23,6 @@ import { type Act, type CommonOptions, createContext } from './terminal/context.
 import { DONE, EXIT_CODES, type ExitCode, Stop, stopFor, USAGE } from './terminal/exit-codes.js'
 import { oneLine, wrapped } from './terminal/layout.js'
 import { createOutput, type Output } from './terminal/output.js'
-import { SETTINGS } from './terminal/settings.js'
 
 /** The streams and the environment of the process. */
 export interface Io {
@@ -52,7 +53,7 @@ export function createProgram(version: string, act: Act): Command {
   const adders = [
     ...[addDev, addSimulate, addSecret, addRegister, addDoctor],
     ...[addExplain, addHistory, addRefresh, addTrack, addImport, addSubscriptions, addJournal],
-    ...[addMigrate, addBackup, addRestore, addCopy, addExport, addErase],
+    ...[addMigrate, addBackup, addRestore, addCopy, addExport, addErase, addCompletion],
   ]
   for (const add of adders) add(program, act)
   return program

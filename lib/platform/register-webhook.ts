@@ -34,8 +34,11 @@ export function createRegisterWebhook(options: {
     if (!kinds)
       throw new MarketplaceError('event_unknown', `Cannot register for ${event}: it is not a known event`)
     if (!kinds.includes(token?.kind)) {
+      const wrapped = kinds.map((each) => `${each}Token(value)`).join(' or ')
       const kind =
-        typeof token?.kind === 'string' ? `a token of kind ${token.kind}` : 'a value that is not a token'
+        typeof token?.kind === 'string'
+          ? `a token of kind ${token.kind}`
+          : `a value that is not a token: pass ${wrapped}`
       throw new MarketplaceError(
         'token_kind_not_accepted',
         `Cannot register for ${event}: it takes a token of kind ${kinds.join(' or ')}, not ${kind}`,

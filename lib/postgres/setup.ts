@@ -89,8 +89,14 @@ async function versionOf(db: Connection, schema: string): Promise<number> {
 /** The error of a failed opening, with what to do where that is known. */
 export function asOpenError(error: unknown): MarketplaceError {
   if (error instanceof MarketplaceError) return error
-  return refused(WHY[postgresCode(error)] ?? messageOf(error), error)
+  const text = messageOf(error)
+  return refused(WHY[postgresCode(error)] ?? (NO_PASSWORD.test(text) ? PASSWORD_MISSING : text), error)
 }
+
+/** `pg` itself says so, and its error has no code. */
+const NO_PASSWORD = /client password must be a/
+const PASSWORD_MISSING =
+  'the server asks for a password, and the address has none: write postgres://user:password@host/database, or set PGPASSWORD'
 
 const WHY: Record<string, string> = {
   '28P01': 'the user name or the password is wrong (28P01)',

@@ -1,11 +1,12 @@
 import type { Command } from 'commander'
+import { EXPECTED_ADDRESS } from '../../environment.js'
 import { copyStore, type PostgresStore, postgresStore } from '../../index.js'
 import { storeFaults } from '../../store-option.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import { type Act, reasonWith } from '../terminal/context.js'
 import { DONE, FIXES, Stop, stopFor, USAGE } from '../terminal/exit-codes.js'
 import { asLines, plural } from '../terminal/layout.js'
-import { EXPECTED_ADDRESS, nameOf, passwordsOf } from '../terminal/settings.js'
+import { nameOf, passwordsOf } from '../terminal/settings.js'
 
 interface CopyOptions {
   fromSchema?: string

@@ -1,8 +1,9 @@
-import { closeSync, fchmodSync, openSync, unlinkSync, writeFileSync } from 'node:fs'
+import { closeSync, unlinkSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
+import { DONE } from '../terminal/exit-codes.js'
+import { createFile } from '../terminal/files.js'
 import { asLines } from '../terminal/layout.js'
 import { printableJson } from '../terminal/output.js'
 
@@ -35,11 +36,9 @@ export function addExport(program: Command, act: Act) {
     )
 }
 
-const PRIVATE = 0o600
-
 /** Creates the file, then writes its parts: an export that cannot be written is not recorded. */
 async function intoNewFile(file: string, each: (write: (text: string) => void) => Promise<void>) {
-  const opened = created(file)
+  const opened = createFile(file)
   try {
     await each((text) => writeFileSync(opened, text))
   } catch (error) {
@@ -47,18 +46,5 @@ async function intoNewFile(file: string, each: (write: (text: string) => void) =
     throw error
   } finally {
     closeSync(opened)
-  }
-}
-
-function created(file: string): number {
-  try {
-    const opened = openSync(file, 'wx', PRIVATE)
-    // The umask may have taken more.
-    fchmodSync(opened, PRIVATE)
-    return opened
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException
-    const why = code === 'EEXIST' ? 'the file exists already' : (code ?? 'it failed')
-    throw new Stop(USAGE, `Cannot write ${file}: ${why}`)
   }
 }

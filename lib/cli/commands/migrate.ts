@@ -1,5 +1,8 @@
+import { existsSync } from 'node:fs'
+import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { postgresStore } from '../../index.js'
+import { sqlitePath } from '../../store-option.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
@@ -26,8 +29,14 @@ export function addMigrate(program: Command, act: Act) {
           out.result({ sql }, () => sql)
           return DONE
         }
+        const { store = 'sqlite:marketplace.db' } = await context.options()
+        const path = typeof store === 'string' ? sqlitePath(store) : undefined
+        const created = path !== undefined && !existsSync(path) ? resolve(path) : null
         await context.open({ mayCreate: true })
-        out.result({ migrated: true }, () => 'The tables exist and are up to date.')
+        out.result(
+          { migrated: true, created },
+          () => `${created ? `Created the database ${created}. ` : ''}The tables exist and are up to date.`,
+        )
         return DONE
       }),
     )

@@ -1,8 +1,14 @@
 import type { Command } from 'commander'
-import { REASONS, type Reason, type SubscriptionStatus } from '../../index.js'
+import {
+  type Marketplace,
+  REASONS,
+  type Reason,
+  type SubscriptionStatus,
+  type SubscriptionsFilter,
+} from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { DONE } from '../terminal/exit-codes.js'
+import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 import { shortTime, table } from '../terminal/layout.js'
 
 interface ListOptions {
@@ -11,7 +17,8 @@ interface ListOptions {
   why?: string
   item?: string
   after?: string
-  limit: number
+  limit?: number
+  csv?: true
 }
 
 export function addSubscriptions(program: Command, act: Act) {
@@ -30,20 +37,22 @@ export function addSubscriptions(program: Command, act: Act) {
     .option('--state <state>', 'those whose purchase_state is this one, as last read', trimmed)
     .option('--why <reason>', 'those whose reason is this one, such as not_read_yet', trimmed)
     .option('--item <uid>', 'subscriptions of this item', trimmed)
-    .option('--limit <count>', 'show at most this many', wholeNumber, 50)
+    .option('--limit <count>', 'show at most this many (default: 50; with --csv, all)', wholeNumber)
     .option('--after <uid>', 'only subscriptions after this one', trimmed)
+    .option('--csv', 'print CSV with a header line, for a spreadsheet or for `import`')
     .addHelpText(
       'after',
       examples(
         'subscriptions list',
         'subscriptions list --business business-1',
         'subscriptions list --why not_read_yet --json',
+        'subscriptions list --csv > subscriptions.csv',
       ),
     )
     .action(
       act(async (context, given: ListOptions) => {
         const { out } = context
-        const { limit } = given
+        if (given.csv && out.isJson) throw new Stop(USAGE, 'Give either --csv or --json, not both')
         const filter = {
           businessUid: given.business,
           purchaseState: given.state,
@@ -52,10 +61,15 @@ export function addSubscriptions(program: Command, act: Act) {
           after: given.after,
         }
         const marketplace = await context.open()
-        const found = await marketplace.subscriptions.list({
-          ...Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined)),
-          limit,
-        })
+        const which = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
+        if (given.csv) {
+          out.result(null, () => csvLine(Object.keys(COLUMNS)))
+          for await (const each of listed(marketplace, which, given.limit))
+            out.result(null, () => csvLine(Object.values(COLUMNS).map((cell) => cell(each))))
+          return DONE
+        }
+        const { limit = 50 } = given
+        const found = await marketplace.subscriptions.list({ ...which, limit })
         if (out.isJson) for (const each of found) out.result(each, () => '')
         else if (found.length > 0) out.result(found, () => textOf(found))
         if (found.length === 0) out.note('No subscription matches.')
@@ -93,6 +107,52 @@ export function addSubscriptions(program: Command, act: Act) {
         }
       }),
     )
+}
+
+/** The subscriptions that match, page after page, at most `limit`. */
+async function* listed(
+  marketplace: Marketplace,
+  filter: SubscriptionsFilter,
+  limit = Number.POSITIVE_INFINITY,
+): AsyncGenerator<SubscriptionStatus> {
+  let left = limit
+  let after = filter.after
+  for (;;) {
+    const size = Math.min(left, PAGE)
+    const page = await marketplace.subscriptions.list({
+      ...filter,
+      ...(after === undefined ? {} : { after }),
+      limit: size,
+    })
+    yield* page
+    left -= page.length
+    after = page.at(-1)?.subscription_uid
+    if (page.length < size || left === 0) return
+  }
+}
+
+const PAGE = 1_000
+
+/** The columns of `--csv`. The first two are those that `import` needs. */
+const COLUMNS: Record<string, (subscription: SubscriptionStatus) => string | null> = {
+  subscription_uid: ({ subscription_uid }) => subscription_uid,
+  business_uid: ({ business_uid }) => business_uid,
+  answer: answerOf,
+  reason: ({ reason }) => reason,
+  purchase_state: ({ purchase_state }) => purchase_state,
+  purchasable_uid: ({ purchasable_uid }) => purchasable_uid,
+  read_at: ({ readAt }) => readAt,
+  failure: ({ failure }) => failure,
+}
+
+/** A line of RFC 4180. A spreadsheet would run a received text that begins as a formula, so a quote stands before it. */
+function csvLine(cells: readonly (string | null)[]): string {
+  return cells
+    .map((cell) => {
+      const text = (cell ?? '').replace(/[\r\n]+/g, ' ').replace(/^(?=[=+\-@])/, "'")
+      return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+    })
+    .join(',')
 }
 
 function answerOf({ reason }: SubscriptionStatus): string {

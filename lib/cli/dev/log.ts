@@ -1,16 +1,24 @@
-import type { PurchaseChange } from '../../index.js'
+import type { Decision, PurchaseChange } from '../../index.js'
 import type { Delivery, PlatformRequest, Simulator } from '../../testing/index.js'
-import { oneLine } from '../terminal/layout.js'
+import { oneLine, plural } from '../terminal/layout.js'
 import type { Output } from '../terminal/output.js'
 import { KEYS } from './keys.js'
+import type { DevSettings } from './settings.js'
 
 export type DevLog = ReturnType<typeof createDevLog>
 
-/** The live log: actions of the person, deliveries with their replies, calls to the platform, and changed answers. */
+/**
+ * The live log: actions of the person, deliveries with their replies, calls to the platform, changes, and the answer after
+ * each action.
+ */
 export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
   const { paint } = out
+  const verdictOf = (entitled: boolean) => (entitled ? paint.good('access') : paint.bad('no access'))
+  let isClosed = false
+  let isExplained = false
 
   function line(kind: string, text: string, value: object) {
+    if (isClosed) return
     const at = new Date().toISOString()
     out.result(
       { at, kind, ...value },
@@ -18,10 +26,10 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
     )
   }
 
-  function delivery({ event, status, error, business_uid, subscription_uid }: Delivery) {
-    const isGood = status !== undefined && status >= 200 && status < 300
+  function delivery(sent: Delivery) {
+    const { event, status, error, business_uid, subscription_uid } = sent
     const end = status === undefined ? (error ?? 'no reply') : String(status)
-    const text = `${event} ${business_uid} -> ${(isGood ? paint.good : paint.bad)(end)}`
+    const text = `${event} ${business_uid} -> ${(isAccepted(sent) ? paint.good : paint.bad)(end)}`
     line('delivery', text, {
       event,
       status: status ?? null,
@@ -29,6 +37,8 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
       business_uid,
       subscription_uid: subscription_uid ?? null,
     })
+    if (status === 404 && !isExplained) out.note(ABOUT_404)
+    isExplained ||= status === 404
   }
 
   function request({ endpoint, status, business_uid, subscription_uid, event }: PlatformRequest) {
@@ -55,44 +65,64 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
     keys,
     /** Stops the log, so that deliveries cut off by the end are not shown. */
     close() {
+      isClosed = true
       for (const stop of stops) stop()
     },
     you: (text: string) => line('you', text, { text }),
-    answer({ business_uid, from, to, entitled }: PurchaseChange) {
-      const verdict = entitled ? paint.good('access') : paint.bad('no access')
-      line('answer', `${business_uid}: ${from ?? 'none'} -> ${to ?? 'gone'}, ${verdict}`, {
-        business_uid,
-        from,
-        to,
-        entitled,
+    change({ business_uid, from, to, entitled }: PurchaseChange) {
+      line('change', `${business_uid}: ${from ?? 'none'} -> ${to ?? 'gone'}, ${verdictOf(entitled)}`, {
+        ...{ business_uid, from, to, entitled },
+      })
+    },
+    /** What the built-in receiver answers for a business. */
+    answer({ business_uid, entitled, known, reason, explanation }: Decision) {
+      line('answer', `${business_uid}: ${verdictOf(entitled)}. ${explanation}`, {
+        ...{ business_uid, entitled, known, reason },
+      })
+    },
+    /** What the app of the person has taken. Only the app knows its answer. */
+    async taken(business_uid: string, deliveries: readonly Delivery[], state: string | null) {
+      const accepted = deliveries.filter(isAccepted).length
+      const sent =
+        deliveries.length === 0
+          ? 'nothing was sent'
+          : `your app took ${accepted} of ${plural(deliveries.length, 'webhook')}`
+      line('answer', `${business_uid}: ${state ?? 'nothing bought'} on the platform, ${sent}`, {
+        ...{ business_uid, purchase_state: state, sent: deliveries.length, accepted },
       })
     },
     started(info: {
       baseUrl: string
       authUrl: string
-      clientId: string
-      purchasableUid: string
-      codeName: string
       to: string | undefined
+      /** Where the businesses are kept. */
+      file: string | undefined
+      writeEnv: string | undefined
+      settings: DevSettings
     }) {
-      const { baseUrl, authUrl, clientId, purchasableUid, codeName, to } = info
+      const { baseUrl, authUrl, to, file, writeEnv, settings } = info
       const text = to
         ? 'The platform delivers to your app.'
         : 'The platform delivers to a built-in receiver. Use --to to deliver to your app.'
-      line('started', text, {
-        baseUrl,
-        authUrl,
-      })
-      out.note([
-        'Settings for your app:',
-        `  MARKETPLACE_BASE_URL=${baseUrl}`,
-        `  MARKETPLACE_AUTH_URL=${authUrl}`,
-        `  MARKETPLACE_CLIENT_ID=${clientId}`,
-        '  MARKETPLACE_CLIENT_SECRET=dev-client-secret, unless you have set another one here',
-        `  MARKETPLACE_PURCHASABLE_UID=${purchasableUid}`,
-        `  MARKETPLACE_CODE_NAME=${codeName}`,
-      ])
+      line('started', text, { baseUrl, authUrl })
+      if (file)
+        out.note(
+          `It keeps the businesses in ${file}. Delete that file, and the database of your app, to begin anew.`,
+        )
+      if (writeEnv)
+        out.note(`The settings for your app are in ${writeEnv}: node --env-file=${writeEnv} <your app>`)
+      else {
+        out.note('Settings for your app:')
+        out.note(settings.lines('own', info))
+        if (settings.given.length > 0) out.note(`Beside them what you have set: ${settings.given.join(', ')}`)
+      }
       keys()
     },
   }
 }
+
+const isAccepted = ({ status }: Delivery) => status !== undefined && status >= 200 && status < 300
+
+const ABOUT_404 =
+  '404 means: at that path your app has no router, or it has another delivery secret. Compare --to with the path of ' +
+  'app.use, and start the app with the settings of dev, or give dev those of the app: --env <file>.'

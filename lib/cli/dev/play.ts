@@ -1,34 +1,53 @@
-import type { FaultHandle, Simulator } from '../../testing/index.js'
+import type { Delivery, FaultHandle, Simulator } from '../../testing/index.js'
 import { KEYS } from './keys.js'
 import type { DevLog } from './log.js'
 
 type Word = (typeof KEYS)[keyof typeof KEYS]['word']
 
-/** Runs the actions of the keys on the simulated platform, for one business at a time and its newest subscription. */
-export function createDevPlay({ platform, log }: { platform: Simulator; log: DevLog }) {
-  let count = 1
+/**
+ * Runs the actions of the keys on the simulated platform, for one business at a time and its newest subscription. The answer
+ * for the business follows each of them.
+ */
+export function createDevPlay(options: {
+  platform: Simulator
+  log: Pick<DevLog, 'you' | 'keys'>
+  /** The number of the first business. */
+  first: number
+  /** Called after each action with the number of the business. */
+  keep(business: number): void
+  /** Called once the webhooks of an action are delivered, with these and the `purchase_state` of the newest subscription. */
+  answer(business: string, deliveries: readonly Delivery[], state: string | null): Promise<void>
+}) {
+  const { platform, log, first, keep, answer } = options
+  let count = first
   let outage: FaultHandle | undefined
+  let answering = Promise.resolve()
   const business = () => `business-${count}`
 
-  function current(): string | undefined {
-    const own = platform.subscriptions().filter((each) => each.business_uid === business())
-    return own.at(-1)?.uid
+  function newest(uid = business()) {
+    return platform.subscriptions().findLast(({ business_uid }) => business_uid === uid)
   }
 
-  function state(): string | undefined {
-    const uid = current()
-    return uid === undefined ? undefined : platform.subscription(uid)?.purchase_state
+  /** In the order of the actions. */
+  function follow(before: number) {
+    const uid = business()
+    async function show() {
+      await platform.settled()
+      const sent = platform.deliveries.slice(before).filter(({ business_uid }) => business_uid === uid)
+      await answer(uid, sent, newest(uid)?.purchase_state ?? null)
+    }
+    answering = answering.then(show).catch((error) => log.you(messageOf(error)))
   }
 
   const actions: Record<Exclude<Word, 'quit'>, () => void> = {
     buy() {
-      const before = state()
+      const before = newest()?.purchase_state
       if (before !== undefined && before !== 'canceled') count++
       log.you(`${business()} buys the app`)
       platform.purchase({ business_uid: business(), payment: 'succeeded' })
     },
     miss() {
-      const uid = current()
+      const uid = newest()?.uid
       log.you(`${business()} misses a payment`)
       if (uid === undefined) platform.purchase({ business_uid: business(), payment: 'failed' })
       else platform.paymentIssue(uid)
@@ -57,7 +76,7 @@ export function createDevPlay({ platform, log }: { platform: Simulator; log: Dev
   }
 
   function withSubscription(does: string, step: (uid: string) => unknown) {
-    const uid = current()
+    const uid = newest()?.uid
     if (uid === undefined) return log.you(`${business()} has not bought anything yet: press b`)
     log.you(`${business()} ${does}`)
     step(uid)
@@ -71,15 +90,22 @@ export function createDevPlay({ platform, log }: { platform: Simulator; log: Dev
         if (pressed.trim() !== '') log.you('unknown key: press ? to see the keys')
         return 'on'
       }
+      const before = platform.deliveries.length
       try {
         actions[word]()
+        keep(count)
       } catch (error) {
         // The platform has no such transition.
-        log.you(error instanceof Error ? error.message : String(error))
+        log.you(messageOf(error))
       }
+      if (word !== 'help') follow(before)
       return 'on'
     },
   }
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error)
 }
 
 function wordOf(pressed: string): Word | undefined {

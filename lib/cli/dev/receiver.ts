@@ -5,12 +5,15 @@ import type { AddressInfo } from 'node:net'
 import { createMarketplace, type MarketplaceOptions } from '../../index.js'
 import type { DevLog } from './log.js'
 
-/** A small app for `dev`. It receives deliveries, reads, and shows every changed answer. Its database is in memory. */
+/**
+ * A small app for `dev`. It receives deliveries, reads, and shows every change, and the answer for a business. Its
+ * database is in memory.
+ */
 export async function startDevReceiver(options: {
   app: MarketplaceOptions['app']
   platform: MarketplaceOptions['platform']
-  log: Pick<DevLog, 'answer'>
-}): Promise<{ target: string; close(): Promise<void> }> {
+  log: Pick<DevLog, 'answer' | 'change'>
+}): Promise<{ target: string; answer(business: string): Promise<void>; close(): Promise<void> }> {
   const { app, platform, log } = options
   const marketplace = createMarketplace({
     app,
@@ -19,7 +22,7 @@ export async function startDevReceiver(options: {
     store: 'sqlite::memory:',
     closeTimeoutMs: 500,
   })
-  marketplace.onPurchaseChange(log.answer)
+  marketplace.onPurchaseChange(log.change)
   try {
     await marketplace.start()
     const server = createServer(marketplace.listener({ path: '/' }))
@@ -28,6 +31,11 @@ export async function startDevReceiver(options: {
     const { port } = server.address() as AddressInfo
     return {
       target: marketplace.webhooks.targetUrl(`http://127.0.0.1:${port}/`),
+      async answer(business) {
+        // While the platform is down, the reads are tried again later.
+        await marketplace.settled({ timeoutMs: SETTLE_MS }).catch(() => {})
+        log.answer(await marketplace.explain(business))
+      },
       async close() {
         server.close()
         server.closeAllConnections()
@@ -39,3 +47,5 @@ export async function startDevReceiver(options: {
     throw error
   }
 }
+
+const SETTLE_MS = 3_000

@@ -1,10 +1,11 @@
 import type { Command } from 'commander'
-import type { Marketplace } from '../../index.js'
+import type { Marketplace, ProblemCode, SubscriptionsFilter } from '../../index.js'
 import { examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
-import { DONE, NO, stopFor } from '../terminal/exit-codes.js'
+import { DONE, FIXES, NO, stopFor } from '../terminal/exit-codes.js'
 import { checkDelivery, checkRegistrations } from './delivery.js'
-import { checkRead, checkToken, createSkewWatch } from './platform.js'
+import { checkHandlers, checkItems, lastInstalled } from './journal.js'
+import { checkHosts, checkRead, checkToken, createSkewWatch } from './platform.js'
 import { createReport, ok, skipped, warning } from './report.js'
 
 interface DoctorOptions {
@@ -20,7 +21,7 @@ export function addDoctor(program: Command, act: Act) {
     .command('doctor')
     .summary('find problems and how to fix them')
     .description(
-      'Check the settings, the database and its grants, the platform, the clocks, a read, and with --public-url a ' +
+      'Check the settings, the database and its grants, the purchases so far, the platform, the clocks, a read, and with --public-url a ' +
         'delivery to the public address. The journal records that delivery as unrecognised. Exit code 1: a check failed.',
     )
     .option('--business <uid>', 'a business that has the app; default: one from the database', trimmed)
@@ -49,28 +50,37 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
     )
   })
   if (!settings) {
-    for (const check of ['store', 'events', 'token', 'clock', 'read', 'delivery'])
+    for (const check of ['host', 'store', ...OF_DATABASE, ...OF_PLATFORM, 'delivery'])
       report.add(check, skipped('the settings are not valid'))
     return
   }
 
+  const { app, platform } = await context.options()
+  const isThere = await report.run('host', () => checkHosts(platform))
   let marketplace: Marketplace | undefined
-  await report.run('store', async () => {
+  async function checkStore() {
     const opened = await context.open()
     marketplace = opened
-    const { problems } = await opened.health()
+    const health = await opened.health()
+    const problems = health.problems.filter(({ code }) => !WITH_CHECKS.includes(code))
     if (problems.length === 0)
       return ok('the database opens, this user may use its tables, and no work is delayed')
     return warning(
       problems.map(({ message }) => message).join('; '),
       problems.map(({ next }) => next).join(' '),
     )
-  })
+  }
+  await report.run('store', checkStore, isThere ? FIXES : { ...FIXES, store_of_another_app: FIX_OF_HOST })
   const open = marketplace as Marketplace | undefined
-  if (open) await report.run('events', () => checkRegistrations(open))
-  else report.add('events', skipped('the database could not be opened'))
+  if (open) {
+    await report.run('events', () => checkRegistrations(open))
+    await report.run('items', () => checkItems(open, [app.purchasableUid ?? []].flat()))
+    await report.run('handlers', () => checkHandlers(open))
+  } else for (const check of OF_DATABASE) report.add(check, skipped('the database could not be opened'))
 
-  await examinePlatform(context, await named(given, open), report)
+  if (isThere) await examinePlatform(context, await named(given, open), report)
+  else
+    for (const check of OF_PLATFORM) report.add(check, skipped('an address of the platform does not answer'))
 
   const { publicUrl } = given
   if (publicUrl === undefined) {
@@ -81,6 +91,15 @@ async function examine(context: Context, given: DoctorOptions, report: ReturnTyp
   const { targetUrl } = sender.webhooks
   await report.run('delivery', () => checkDelivery({ publicUrl, targetUrl, marketplace: open }))
 }
+
+/** The checks that need the database, and those that need the platform. */
+const OF_DATABASE = ['events', 'items', 'handlers']
+const OF_PLATFORM = ['token', 'clock', 'read']
+/** The problems that have a check of their own. */
+const WITH_CHECKS: readonly ProblemCode[] = ['other_items_only', 'entries_dead', 'entries_retrying']
+
+const FIX_OF_HOST =
+  'Correct the address of the platform first: with another MARKETPLACE_BASE_URL the database seems to be that of another app.'
 
 async function examinePlatform(
   context: Context,
@@ -118,16 +137,22 @@ async function examinePlatform(
     )
 }
 
-/** The subscription and the business to test with: as given, or from the database. */
+/** The subscription and the business to test with: as given, else one that bought the app, else the last install. */
 async function named(given: DoctorOptions, marketplace: Marketplace | undefined): Promise<Named> {
   const { business, subscription } = given
   if (subscription !== undefined || !marketplace)
     return { subscription_uid: subscription, business_uid: business }
   try {
-    const filter = business === undefined ? {} : { businessUid: business }
-    const [bought] = await marketplace.subscriptions.list({ ...filter, reason: 'purchased', limit: 1 })
-    const [found] = bought ? [bought] : await marketplace.subscriptions.list({ ...filter, limit: 1 })
-    return { subscription_uid: found?.subscription_uid, business_uid: business ?? found?.business_uid }
+    const listed = (filter: SubscriptionsFilter) => marketplace.subscriptions.list({ ...filter, limit: 1 })
+    const [bought] = await listed({
+      ...(business === undefined ? {} : { businessUid: business }),
+      reason: 'purchased',
+    })
+    if (bought)
+      return { subscription_uid: bought.subscription_uid, business_uid: business ?? bought.business_uid }
+    const installed = business ?? (await lastInstalled(marketplace))
+    const [found] = await listed(installed === undefined ? {} : { businessUid: installed })
+    return { subscription_uid: found?.subscription_uid, business_uid: installed ?? found?.business_uid }
   } catch (error) {
     throw stopFor(error)
   }

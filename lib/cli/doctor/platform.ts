@@ -1,6 +1,7 @@
 import type { Decision, Marketplace, MarketplaceOptions } from '../../index.js'
 import { FIXES, stopFor } from '../terminal/exit-codes.js'
-import { type Finding, failed, ok, skipped } from './report.js'
+import { oneLine } from '../terminal/layout.js'
+import { type Finding, failed, ok, skipped, warning } from './report.js'
 
 /** The largest harmless difference of the clocks: with a larger one, the logs of the two sides cannot be compared. */
 const MAX_SKEW_S = 30
@@ -33,6 +34,46 @@ export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
   }
 }
 
+/**
+ * Whether both addresses of the platform answer, whatever the reply is. With another `baseUrl` the database seems to be that
+ * of another app, so this check comes first.
+ */
+export async function checkHosts({
+  fetch: send = globalThis.fetch,
+  ...addresses
+}: MarketplaceOptions['platform']): Promise<Finding> {
+  const silent: string[] = []
+  for (const [option, name] of Object.entries(ADDRESSES)) {
+    const address = addresses[option as keyof typeof ADDRESSES]
+    try {
+      const reply = await send(address, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) })
+      reply.body?.cancel().catch(() => {})
+    } catch (error) {
+      silent.push(`${new URL(address).host} of ${name} does not answer (${codeOf(error)})`)
+    }
+  }
+  if (silent.length === 0) return ok('both addresses of the platform answer')
+  return failed(silent.join('; '), FIXES.platform_unreachable)
+}
+
+const ADDRESSES = { baseUrl: 'MARKETPLACE_BASE_URL', authUrl: 'MARKETPLACE_AUTH_URL' } as const
+const TIMEOUT_MS = 10_000
+
+/** A code of the system, such as ENOTFOUND; never the message, which a fetch of the app makes. */
+function codeOf(error: unknown): string {
+  const {
+    name,
+    cause,
+    code = (cause as { code?: unknown } | undefined)?.code,
+  } = (error ?? {}) as {
+    name?: string
+    cause?: unknown
+    code?: unknown
+  }
+  if (name === 'TimeoutError') return `nothing within ${TIMEOUT_MS / 1_000} s`
+  return typeof code === 'string' && /^[A-Z_0-9]+$/.test(code) ? code : 'the connection failed'
+}
+
 /** Fetches a token for the business, which proves the address, the credentials and the install. */
 export async function checkToken(marketplace: Marketplace, business: string): Promise<Finding> {
   await marketplace.fetchAppToken(business)
@@ -59,6 +100,11 @@ export async function checkRead(
 
 function findingOf({ subscriptions }: Decision, uid: string): Finding {
   const verdict = subscriptions.find(({ subscription_uid }) => subscription_uid === uid)
+  if (verdict?.asOf && verdict.reason === 'other_app')
+    return warning(
+      `the platform shows ${uid}, and its item ${oneLine(verdict.purchasable_uid ?? '')} is none of the app's: it gives no access`,
+      'If it is an item of the app, add it to MARKETPLACE_PURCHASABLE_UID.',
+    )
   if (verdict?.asOf)
     return ok(`the platform shows ${uid}: ${verdict.purchase_state ?? 'without a state'}, ${verdict.reason}`)
   const code = verdict?.failure

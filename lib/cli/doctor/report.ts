@@ -1,4 +1,4 @@
-import { stopFor } from '../terminal/exit-codes.js'
+import { FIXES, stopFor } from '../terminal/exit-codes.js'
 import { wrapped } from '../terminal/layout.js'
 import type { Output } from '../terminal/output.js'
 
@@ -45,9 +45,9 @@ export function createReport(out: Output) {
     checks,
     add,
     /** An error that the check throws is a failure, with its cause and the way to fix it. */
-    async run(check: string, look: () => Promise<Finding>): Promise<boolean> {
+    async run(check: string, look: () => Promise<Finding>, fixes = FIXES): Promise<boolean> {
       const finding = await look().catch((error) => {
-        const { message, fix } = stopFor(error)
+        const { message, fix } = stopFor(error, fixes)
         return failed(message, fix)
       })
       add(check, finding)

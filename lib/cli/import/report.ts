@@ -7,16 +7,18 @@ import type { Customers } from './lines.js'
 export interface Reporter {
   /** Shows a line with its result. A person sees only the lines that need attention. */
   line(line: Omit<ImportSummary['notRead'][number], 'result'> & { result: string }): void
-  progress(progress: Partial<ImportSummary> & { done: number }): void
+  progress(progress: Partial<ImportSummary>): void
   summary(summary: Partial<ImportSummary> & { explanation: string }): void
 }
 
-/** Shows lines by their number in the file, and the progress. */
+/** Shows lines by their number in the file, also in the progress: that of the furthest line with a result. */
 export function createReporter(out: Output, customers: Customers): Reporter {
   const began = Date.now()
+  let furthest = 0
   return {
     line(line) {
       const { number, fault } = customers.placeOf(line.line)
+      furthest = Math.max(furthest, number)
       const { subscriptionUid: subscription_uid, businessUid: business_uid, result, why } = line
       // The names of the columns, so that the lines can be imported again.
       const shown = { line: number, subscription_uid, business_uid, result, why: fault ?? why }
@@ -27,11 +29,11 @@ export function createReporter(out: Output, customers: Customers): Reporter {
         oneLine(`line ${number}: ${result}${uids ? `: ${uids}` : ''}${shown.why ? `: ${shown.why}` : ''}`),
       )
     },
-    progress({ done, read = 0, missing = 0, refused = 0, invalid = 0 }) {
+    progress({ read = 0, missing = 0, refused = 0, invalid = 0 }) {
       const seconds = Math.max(1, Math.round((Date.now() - began) / 1_000))
       const share = customers.readShare()
       out.progress(
-        `${done} lines${share === undefined ? '' : ` (${Math.floor(share * 100)} % of the file)`}: ${read} read, ` +
+        `line ${furthest}${share === undefined ? '' : ` (${Math.floor(share * 100)} % of the file)`}: ${read} read, ` +
           `${missing} missing, ${refused} refused, ${invalid} invalid; ${seconds} s`,
       )
     },

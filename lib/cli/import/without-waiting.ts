@@ -73,7 +73,6 @@ async function eachLine(
 ): Promise<ExitCode> {
   const { reporter, resultFor, inOrder = (_, result) => result, explanation } = options
   const counts: Record<string, number> = {}
-  let done = 0
 
   /** Runs one batch at once, and reports its results in the order of its lines. */
   async function all(batch: readonly Given[]) {
@@ -90,7 +89,7 @@ async function eachLine(
         result,
         why,
       })
-      reporter.progress({ done: ++done, invalid: counts.invalid ?? 0 })
+      reporter.progress({ invalid: counts.invalid ?? 0 })
     })
   }
 

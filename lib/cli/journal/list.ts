@@ -55,7 +55,8 @@ export function statusOf({ status, attempts }: JournalEntry): string {
   return status === 'pending' && attempts > 0 ? 'retrying' : status
 }
 
-function sentenceOf(entry: JournalEntry): string {
+/** What an entry is about, and its error. */
+export function sentenceOf(entry: JournalEntry): string {
   const { kind, name, cause, attempts, error, business_uid, subscription_uid, issues } = entry
   const about = [business_uid, subscription_uid].filter(Boolean).join(' ')
   const tries = attempts > 1 ? `, ${attempts} tries` : ''

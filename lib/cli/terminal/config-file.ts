@@ -3,6 +3,7 @@ import { extname, resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import type { MarketplaceOptions } from '../../index.js'
 import { Stop, USAGE } from './exit-codes.js'
+import { stopOfFile } from './settings.js'
 
 /**
  * The options of a file: the object in a `.json` file, the default export of an `.mjs`, `.js` or `.ts` file, or
@@ -47,6 +48,8 @@ async function importModule(path: string, file: string): Promise<unknown> {
     const module = (await import(pathToFileURL(path).href)) as { default?: unknown }
     return module.default
   } catch (error) {
+    const ofSettings = stopOfFile(error)
+    if (ofSettings) throw ofSettings
     const { name, code } = error as { name?: string; code?: string }
     throw new Stop(USAGE, `Cannot load the config file ${file}: ${code ?? name ?? 'it failed'}`, {
       fix: `Run the file alone to see the whole error: node ${file}`,

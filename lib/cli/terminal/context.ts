@@ -1,7 +1,9 @@
 import { Console } from 'node:console'
+import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
+import { readEnvironment } from '../../environment.js'
 import {
   ConfigError,
   createMarketplace,
@@ -13,7 +15,7 @@ import { hasStore, sqlitePath, storeFaults } from '../../store-option.js'
 import { optionsFromFile } from './config-file.js'
 import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
 import type { Output } from './output.js'
-import { nameOf, optionsFromEnvironment, secretsOf, settingsStop } from './settings.js'
+import { nameOf, secretsOf, settingsStop } from './settings.js'
 
 /** The options of every command. */
 export interface CommonOptions {
@@ -78,7 +80,7 @@ export function createContext(given: {
 
   async function load(): Promise<MarketplaceOptions> {
     if (envFile) loadEnvFile(envFile, env)
-    const options = config ? await optionsFromFile(config) : optionsFromEnvironment(env)
+    const options = config ? await optionsFromFile(config) : readEnvironment(env)
     out.hide(secretsOf(options))
     // Stdout has the result only, and `console.info` would write into it.
     return options.logger === console ? { ...options, logger: new Console(process.stderr) } : options
@@ -111,10 +113,15 @@ export function createContext(given: {
     create,
 
     async open({ mayCreate = false } = {}) {
-      const { store = 'sqlite:marketplace.db' } = await options()
+      const given = await options()
+      const { store = 'sqlite:marketplace.db' } = given
       // Faults of the settings come first: a missing database may be a consequence of them.
       const missing = await whyNoDatabase(store, { mayCreate, config })
-      const marketplace = await create({ worker: false, store: missing ? NO_STORE : store })
+      const marketplace = await create({
+        ...withUnused(given),
+        worker: false,
+        store: missing ? NO_STORE : store,
+      })
       if (missing) throw missing
       await marketplace.start()
       return marketplace
@@ -128,6 +135,19 @@ export function createContext(given: {
     async close() {
       for (const marketplace of opened) await marketplace.close()
     },
+  }
+}
+
+/**
+ * Values in place of what a person has not set, and only calls to the platform and deliveries need: over the database
+ * alone, a command makes and takes none.
+ */
+function withUnused({ app, platform, deliverySecrets }: MarketplaceOptions): Partial<MarketplaceOptions> {
+  const unused = randomBytes(24).toString('hex')
+  return {
+    app: { ...app, clientSecret: app?.clientSecret ?? unused },
+    platform: { ...platform, authUrl: platform?.authUrl ?? platform?.baseUrl },
+    deliverySecrets: deliverySecrets ?? unused,
   }
 }
 

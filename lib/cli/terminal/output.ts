@@ -74,7 +74,8 @@ export function createOutput(options: {
     note: (text) => writeErr(asLines(text)),
     progress(text) {
       if (stderr.isTTY !== true) return
-      stderr.write(`\r\u001b[K${clean(asLines(text))}`)
+      // A line that wraps could not be replaced.
+      stderr.write(`\r\u001b[K${clean(asLines(text)).slice(0, (stderr.columns ?? 80) - 1)}`)
       isProgressShown = true
     },
     warning: (text) => writeErr(`${onErrors.unsure('warning:')} ${asLines(text)}`),
