@@ -46,7 +46,14 @@ export async function createDatabase(): Promise<Database> {
 
     async begin(ofWorld) {
       now = ofWorld
-      for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'told_entitlements', 'searches']) {
+      for (const table of [
+        'subscriptions',
+        'journal',
+        'lanes',
+        'handlers',
+        'told_entitlements',
+        'searches',
+      ]) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
     },

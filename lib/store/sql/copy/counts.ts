@@ -9,7 +9,10 @@ import { ofStatus } from './tables.js'
  * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, the businesses
  * whose entitlement handlers were told of, and the searches.
  */
-export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told' | 'searches', number>
+export type CopiedCounts = Record<
+  'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told' | 'searches',
+  number
+>
 
 /** Asks a store, inside a transaction or outside of one. */
 export type Ask = <Of>(query: Sql<Of>) => Promise<Of[]>
