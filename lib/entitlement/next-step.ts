@@ -63,7 +63,7 @@ function factsIn(history: History, now: number): ReadonlyMap<HistoryFact, string
   const seen = new Set<string>()
   for (const item of history) {
     // An unrecognised delivery has no name, and sets nothing up.
-    if (item.kind !== 'handled' || (item.of !== 'change' && !item.name)) continue
+    if (item.kind !== 'handled' || (item.of === 'delivery' && !item.name)) continue
     const handler = `${item.of} ${item.name}`
     if (seen.has(handler)) continue
     seen.add(handler)
