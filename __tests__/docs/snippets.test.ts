@@ -19,6 +19,7 @@ import { until } from '../support/until.js'
  * - A block before a `text` block runs in its own process until it has printed that text. JavaScript runs under plain
  *   node.
  * - `serves` is an app that runs until SIGTERM.
+ * - `jest` is a test file, which passes in Jest as it is installed: without flags and without a configuration.
  * - `no-run` is only compiled.
  * - `external` needs a framework that this project does not install: `npm run test:consumers` runs it.
  */
@@ -74,6 +75,19 @@ it('causes no warning while it runs', async () => {
   expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
 }, 120_000)
 
+it('is one program in the README, as an ES module and in CommonJS', async () => {
+  const [asModule, asCommonJs] = ['gate.mjs', 'gate.cjs'].map((name) =>
+    snippets.find(({ page, file }) => page === 'README.md' && file === name),
+  )
+  const belowImports = asModule?.code.slice(asModule.code.indexOf('\n\n')) ?? ''
+  const whole = asCommonJs?.code.replace(/^ *\/\/ Put all lines of gate\.mjs .*$/m, () => belowImports) ?? ''
+  expect(whole).toContain('platform.close()')
+  project.write('readme-in-commonjs/gate.cjs', whole.replaceAll('3000', String(await freePort())))
+  const { code, stdout, stderr } = await project.node(['readme-in-commonjs/gate.cjs'])
+  expect({ code, complaints: complaintsIn(stderr) }).toEqual({ code: 0, complaints: '' })
+  expect(stdout.trim().split('\n').sort()).toEqual([...(asModule?.prints ?? [])].sort())
+}, 60_000)
+
 describe.each([...PAGES.keys()])('the code of %s', (path) => {
   const all = snippets.filter((each) => each.page === path && !each.marks.includes('no-run'))
   const together = all.filter(runsTogether)
@@ -100,6 +114,13 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
         stdout: '',
         complaints: '',
       })
+    }, 60_000)
+  }
+
+  for (const snippet of all.filter(({ marks }) => marks.includes('jest'))) {
+    it(`passes in Jest without flags and without a configuration: ${snippet.file}`, async () => {
+      const { code, stderr } = await project.npx(['jest', pathOf(snippet)])
+      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/^Tests: +1 passed, 1 total$/m) })
     }, 60_000)
   }
 
@@ -169,7 +190,7 @@ function pathOf({ page, file }: Snippet): string {
  * files of the app comes from the prelude too.
  */
 function textOf({ file, code: written, marks }: Snippet): string {
-  if (/\.[mc]js$/.test(file) && !marks.includes('no-run')) return written
+  if (file.endsWith('.cjs') || (file.endsWith('.mjs') && !marks.includes('no-run'))) return written
   const code =
     marks.length > 0 ? written : written.replace(/^import .* from '\.\/(options|marketplace)\.ts'\n/gm, '')
   const used = PRELUDE_NAMES.filter((name) => new RegExp(`\\b${name}\\b`).test(code) && !declares(code, name))

@@ -24,8 +24,6 @@ export interface Packed {
   tarball: string
   /** The content of every file, by its path in the package. */
   files: string[]
-  /** The size of all files in bytes. */
-  unpackedBytes: number
 }
 
 /**
@@ -62,8 +60,8 @@ function packInto(folder: string) {
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
   })
-  const [made] = JSON.parse(output) as [{ filename: string; files: { path: string }[]; unpackedSize: number }]
-  const about = { files: made.files.map(({ path }) => path), unpackedBytes: made.unpackedSize }
+  const [made] = JSON.parse(output) as [{ filename: string; files: { path: string }[] }]
+  const about = { files: made.files.map(({ path }) => path) }
   writeFileSync(join(draft, 'packed.json'), JSON.stringify(about))
   renameSync(join(draft, made.filename), join(draft, 'package.tgz'))
   const outdated = readdirSync(CACHE).filter(

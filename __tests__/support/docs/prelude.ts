@@ -29,6 +29,10 @@ process.env.BUSINESS_UID = 'business-1'
 export declare const fetchToken: (business_uid: string) => Promise<string>
 export declare const readSubscription: (token: string, uid: string) => Promise<{ purchase_state: string }>
 export const open = new Map<string, boolean>()
+
+/** The app's own functions, in the three lines at the top of the README. */
+export declare const sendReports: import('express').RequestHandler
+export declare const setUpOrClose: (business_uid: string, entitled: boolean) => Promise<void>
 `
 
 export const PRELUDE_NAMES = [
@@ -43,6 +47,8 @@ export const PRELUDE_NAMES = [
   'fetchToken',
   'readSubscription',
   'open',
+  'sendReports',
+  'setUpOrClose',
 ]
 
 export const APP_ENV = {
@@ -66,4 +72,6 @@ export const PACKAGES = [
   '@opentelemetry/sdk-metrics',
   '@opentelemetry/exporter-prometheus',
   '@opentelemetry/api',
+  'jest',
+  '@jest/globals',
 ]
