@@ -1,7 +1,7 @@
 /**
  * Apps that install the package, each with its own framework. `page` and `section` name the heading whose code is tested:
  * its blocks that begin with the name of a file become files, the other one becomes `app.ts`. `options.ts`,
- * `marketplace.ts` and the names in `.env` come from docs/quickstart.md for each of them.
+ * `marketplace.ts` and the names in `.env` come from docs/quickstart.md for each of them, `paid.ts` from docs/recipes.md.
  *
  * `edits` replace a text of the program by another. They only add what the pages leave to the app: the sign-in at
  * `/sign-in/<business>`, and further routes.
@@ -45,15 +45,16 @@ export const APPS = {
     },
     section: 'NestJS',
     edits: [
-      ['import {', "import 'reflect-metadata'\nimport {"],
+      ["import 'reflect-metadata'", "import 'reflect-metadata'\nimport session from 'express-session'"],
       [
-        'await nest.listen(',
-        `nest.use('/sign-in/:business', (req, res, next) => {
+        'endOnSigterm(await nest.listen(',
+        `nest.use(session({ secret: 'not-a-real-secret', resave: false, saveUninitialized: false }))
+nest.use('/sign-in/:business', (req, res, next) => {
   if (req.path !== '/') return next()
   req.session.business_uid = req.params.business
   res.send('signed in')
 })
-await nest.listen(`,
+endOnSigterm(await nest.listen(`,
       ],
     ],
   },
@@ -67,8 +68,14 @@ await nest.listen(`,
     section: 'Fastify',
     edits: [
       [
+        "import Fastify from 'fastify'",
+        "import fastifyCookie from '@fastify/cookie'\nimport fastifySession from '@fastify/session'\nimport Fastify from 'fastify'",
+      ],
+      [
         'server.register(async (paid)',
-        `server.get('/sign-in/:business', async (request) => {
+        `server.register(fastifyCookie)
+server.register(fastifySession, { secret: process.env.SESSION_SECRET, saveUninitialized: false, cookie: { secure: 'auto' } })
+server.get('/sign-in/:business', async (request) => {
   request.session.business_uid = request.params.business
   return 'signed in'
 })
@@ -80,6 +87,11 @@ server.register(async (paid)`,
     packages: { koa: '^3.0.0', '@koa/router': '^14.0.0', 'koa-session': '^7.0.0', express: '^5.0.0' },
     section: 'Koa',
     edits: [
+      ["import Koa from 'koa'", "import Koa from 'koa'\nimport session from 'koa-session'"],
+      [
+        'const koa = new Koa()',
+        'const koa = new Koa()\nkoa.keys = [process.env.SESSION_SECRET]\nkoa.use(session(koa))',
+      ],
       [
         'koa.use(router.routes())',
         `router.get('/sign-in/:business', (ctx) => {
@@ -102,6 +114,13 @@ koa.use(router.routes())`,
       'app/sign-in/[business]/route.ts': `
 export async function GET(_request: Request, { params }: { params: Promise<{ business: string }> }) {
   return new Response('signed in', { headers: { 'set-cookie': 'session=' + (await params).business + '; Path=/' } })
+}`,
+      'app/api/reports/route.ts': `
+import { paidStatus } from '../../../lib/paid'
+export async function GET() {
+  const status = await paidStatus()
+  const headers = { 'Cache-Control': 'private, no-store' }
+  return status === 200 ? Response.json({ visitors: 42 }, { headers }) : new Response(null, { status, headers })
 }`,
       // The sign-in of the test only: a real session has an identifier that nobody can guess.
       'lib/session.ts': `

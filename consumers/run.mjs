@@ -59,10 +59,12 @@ function drive(name, app, tarball) {
     'docs/quickstart.md',
     'In your app',
   )
+  const { 'paid.ts': paidStatus } = filesOf('docs/recipes.md', 'In front of any server')
   const programs = {
     ...files,
     'options.ts': options,
     'marketplace.ts': marketplace,
+    'paid.ts': paidStatus,
     ...filesOf(page, section),
   }
   programs[entry] = edits.reduce(edited, programs[entry])

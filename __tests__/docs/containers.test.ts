@@ -11,8 +11,7 @@ const APP = block('docs/quickstart.md', 'ts', 'endOnSigterm(app.listen(')
 const MARKETPLACE = block('docs/quickstart.md', 'ts', 'function endOnSigterm')
 const OPTIONS = block('docs/quickstart.md', 'ts', '// options.ts')
 const DOCKERFILE = block('docs/recipes.md', 'dockerfile', 'FROM').code
-const DEPLOYMENT = block('docs/recipes.md', 'yaml', 'kind: Deployment').code
-const STATEFUL_SET = block('docs/recipes.md', 'yaml', 'kind: StatefulSet').code
+const POD = block('docs/recipes.md', 'yaml', 'terminationGracePeriodSeconds').code
 const COMPOSE = block('docs/several-instances.md', 'yaml', 'image: my-app').code
 const ENV_FILE = block('docs/quickstart.md', 'sh', 'MARKETPLACE_CLIENT_ID=').code
 
@@ -20,10 +19,10 @@ describe('K91 the containers on the pages', () => {
   it('set only variables that the app of the quickstart reads, and all that have no default', () => {
     const set = [
       ...[...DOCKERFILE.matchAll(/^ENV (\w+)=/gm)].map(([, name]) => name),
-      ...[...`${DEPLOYMENT}${STATEFUL_SET}`.matchAll(/\{ name: ([A-Z_]+),/g)].map(([, name]) => name),
+      ...[...POD.matchAll(/\{ name: ([A-Z_]+),/g)].map(([, name]) => name),
       ...[...COMPOSE.matchAll(/environment: \{ (MARKETPLACE_\w+):/g)].map(([, name]) => name),
     ]
-    expect(set).toEqual(Array.from({ length: 4 }, () => 'MARKETPLACE_STORE'))
+    expect(set).toEqual(Array.from({ length: 3 }, () => 'MARKETPLACE_STORE'))
     const inFile = [...ENV_FILE.matchAll(/^(\w+)=/gm)].map(([, name]) => name)
     // The app and the command line read the same ones, so an answer of the command line is one of the app.
     expect(OPTIONS.code).toContain('export default optionsFromEnvironment(process.env)')
@@ -36,8 +35,12 @@ describe('K91 the containers on the pages', () => {
     expect(DOCKERFILE).toContain(`VOLUME ${image}\n`)
     expect(DOCKERFILE).toContain(`chown node ${image}\n`)
     expect(page('docs/recipes.md')).toContain(`-v marketplace:${image} `)
-    const [, pod] = /name: MARKETPLACE_STORE, value: 'sqlite:(.*)\/[^/]+'/.exec(STATEFUL_SET) ?? []
-    expect(STATEFUL_SET).toContain(`mountPath: ${pod} }`)
+    const [, mounted, file] =
+      /volume claim at `([^`]+)`[\s\S]*?`MARKETPLACE_STORE` with the value `sqlite:(.*)\/[^/]+`/.exec(
+        page('docs/recipes.md'),
+      ) ?? []
+    expect(mounted).toBe(image)
+    expect(file).toBe(mounted)
   })
 
   it('wait longer for the end than the app takes, and probe routes that it has', () => {
@@ -49,15 +52,13 @@ describe('K91 the containers on the pages', () => {
     const [, docker] = /--stop-timeout (\d+)/.exec(page('docs/recipes.md')) ?? []
     const [, compose] = /stop_grace_period: (\d+)s/.exec(COMPOSE) ?? []
     for (const seconds of [docker, compose]) expect(Number(seconds) * 1_000).toBeGreaterThan(longestMs)
-    for (const yaml of [DEPLOYMENT, STATEFUL_SET]) {
-      const [, seconds] = /terminationGracePeriodSeconds: (\d+)/.exec(yaml) ?? []
-      expect(Number(seconds) * 1_000).toBeGreaterThan(preStopMs + longestMs)
-      const probes = [...yaml.matchAll(/path: (\/\w+), port: (\d+)/g)]
-      expect(probes).toHaveLength(2)
-      for (const [, path, port] of probes) {
-        expect(APP.code).toContain(`app.get('${path}'`)
-        expect(APP.code).toContain(`PORT = '${port}'`)
-      }
+    const [, seconds] = /terminationGracePeriodSeconds: (\d+)/.exec(POD) ?? []
+    expect(Number(seconds) * 1_000).toBeGreaterThan(preStopMs + longestMs)
+    const probes = [...POD.matchAll(/path: (\/\w+), port: (\d+)/g)]
+    expect(probes).toHaveLength(2)
+    for (const [, path, port] of probes) {
+      expect(APP.code).toContain(`app.get('${path}'`)
+      expect(APP.code).toContain(`PORT = '${port}'`)
     }
   })
 
