@@ -193,16 +193,9 @@ describe('the pages on operating', () => {
     )
   })
 
-  it('have every count', async () => {
-    const { counts } = await marketplace.health()
-    const written = tableWith('Count', 'Of').flatMap(({ Count }) => names(Count))
-    expect([...written].sort()).toEqual(Object.keys(counts ?? {}).sort())
-  })
-
   it('have every warning', () => {
-    expect(tableWith('Warning', 'Meaning').map(({ Warning }) => names(Warning)[0])).toEqual(
-      Object.keys(WARNINGS),
-    )
+    const [, listed = ''] = /differ, and then one that says so\. The codes:\n(.*)\.$/m.exec(page('docs/operating.md')) ?? []
+    expect(names(listed)).toEqual(Object.keys(WARNINGS))
   })
 
   it.each(['failing', 'degraded'])('have every %s problem of health with its next step, some with their meaning', (status) => {
