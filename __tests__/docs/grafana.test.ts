@@ -13,7 +13,11 @@ const { panels }: Dashboard = JSON.parse(
 const TARGETS = panels.flatMap(({ title, targets }) => targets.map((target) => ({ title, ...target })))
 
 /** The ends of names in Prometheus. */
-const ENDS = { counter: ['_total'], histogram: ['_bucket', '_count', '_sum'], gauge: [''] } as const
+const ENDS: Readonly<Record<'counter' | 'histogram' | 'gauge', readonly string[]>> = {
+  counter: ['_total'],
+  histogram: ['_bucket', '_count', '_sum'],
+  gauge: [''],
+}
 
 /** Each instrument by its names in Prometheus, without a unit. */
 const BY_NAME = new Map(
