@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Command } from 'commander'
-import { KEYS } from '../../lib/cli/dev/keys.js'
 import { createProgram } from '../../lib/cli/program.js'
 import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
 import { SETTINGS } from '../../lib/environment.js'
@@ -24,13 +23,8 @@ describe('the page on the command line', () => {
     expect(Object.fromEntries(written)).toEqual(SETTINGS)
   })
 
-  it('lists every exit code with its meaning, and every key', () => {
+  it('lists every exit code with its meaning', () => {
     expect(tableWith('Exit code', 'Meaning').map(Object.values)).toEqual(Object.entries(EXIT_CODES))
-    const keys = tableWith('Key', 'Word', 'What it does').map(({ Key, Word, 'What it does': does }) => [
-      names(Key)[0],
-      { word: names(Word)[0], does },
-    ])
-    expect(Object.fromEntries(keys)).toEqual(KEYS)
   })
 
   it('names only existing commands and options, like all other pages', () => {
