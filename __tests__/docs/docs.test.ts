@@ -181,7 +181,7 @@ describe('the pages on operating', () => {
   afterAll(() => marketplace.close())
 
   it('have every method', () => {
-    const written = tableWith('Method', 'Returns', 'What it does').map(({ Method }) =>
+    const written = tableWith('Method', 'What it does').map(({ Method }) =>
       names(Method)[0]?.replace(/\(.*/, ''),
     )
     const inCode = Object.entries(marketplace).flatMap(([name, value]) =>
