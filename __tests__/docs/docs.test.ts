@@ -254,12 +254,4 @@ describe('the pages on testing', () => {
     ])
     expect(written).toEqual(Object.entries(FAULT_KINDS).map(([kind, { does }]) => [kind, does]))
   })
-
-  it('have every option of the simulator', () => {
-    const source = readFileSync(join(LIB, 'testing', 'options.ts'), 'utf8')
-    const [, body = ''] = /export interface SimulatorOptions \{\n([\s\S]*?)^\}/m.exec(source) ?? []
-    const inCode = [...body.matchAll(/^ {2}(\w+)\??:/gm)].map(([, name]) => name)
-    const written = tableWith('Option', 'Meaning', 'Default').flatMap(({ Option }) => names(Option))
-    expect([...written].sort()).toEqual([...inCode].sort())
-  })
 })
