@@ -181,9 +181,7 @@ describe('the pages on operating', () => {
   afterAll(() => marketplace.close())
 
   it('have every method', () => {
-    const written = tableWith('Method', 'What it does').map(({ Method }) =>
-      names(Method)[0]?.replace(/\(.*/, ''),
-    )
+    const written = tableWith('Method', 'What it does').flatMap(({ Method }) => names(Method))
     const inCode = Object.entries(marketplace).flatMap(([name, value]) =>
       typeof value === 'object' ? Object.keys(value).map((inner) => `${name}.${inner}`) : [name],
     )
