@@ -3,8 +3,8 @@ import { join } from 'node:path'
 
 /**
  * A reporter of jest. After a run of all tests it prints how many rows of __tests__/faults/README.md are covered, which
- * are not, and which ids in titles have no row. A row is covered when a test with its id passed and none failed. After a run of
- * only some tests it prints that it did not count.
+ * are not, and which ids in titles have no row. A row is covered when a test with its id passed and none failed. After a run
+ * of only some tests it prints that it did not count.
  */
 export default class FaultCoverage {
   #rootDir
