@@ -8,12 +8,13 @@ const TYPES = typesSeen(['index.ts', 'testing/index.ts', 'console/index.ts'].map
 describe('the docstrings that an editor shows', () => {
   it('are those of every type that an app can import, and of what these mention', () => {
     const names = TYPES.map(({ name }) => name)
-    const groups = ['Marketplace', 'JournalMethods', 'Decision', 'SubscriptionVerdict', 'SubscriptionRecord']
-    const results = ['SubscriptionStatus', 'JournalEntry', 'HistoryItem', 'Health', 'HealthProblem', 'StoreCounts']
-    expect(names).toEqual(expect.arrayContaining([...groups, ...results, 'MarketplaceOptions', 'SimulatorOptions']))
+    const called = ['Marketplace', 'JournalMethods', 'MarketplaceOptions', 'SimulatorOptions']
+    const answers = ['Decision', 'SubscriptionVerdict', 'Health', 'HealthProblem', 'StoreCounts']
+    const stored = ['SubscriptionRecord', 'SubscriptionStatus', 'JournalEntry', 'HistoryItem']
+    expect(names).toEqual(expect.arrayContaining([...called, ...answers, ...stored]))
     const membersOf = (type: string) => TYPES.find(({ name }) => name === type)?.members ?? []
     expect(membersOf('Marketplace')).toEqual(
-      expect.arrayContaining(['webhooks', 'subscriptions', 'look', 'businesses', 'erase', 'journal', 'close']),
+      expect.arrayContaining(['webhooks', 'subscriptions', 'look', 'businesses', 'erase', 'journal']),
     )
     // Members of the arms of a union too.
     expect(membersOf('HistoryItem')).toEqual(expect.arrayContaining(['id', 'gone', 'outcome', 'actor']))

@@ -16,7 +16,11 @@ const EMPTY_SECRET = 'a delivery secret must not be empty: make one with `openss
 
 it.each<[call: string, wrong: object, says: string]>([
   ['deliverySecrets: ""', { deliverySecrets: '' }, `deliverySecrets.0: ${EMPTY_SECRET}`],
-  ['deliverySecrets: ["…", ""]', { deliverySecrets: [DELIVERY_SECRET, ''] }, `deliverySecrets.1: ${EMPTY_SECRET}`],
+  [
+    'deliverySecrets: ["…", ""]',
+    { deliverySecrets: [DELIVERY_SECRET, ''] },
+    `deliverySecrets.1: ${EMPTY_SECRET}`,
+  ],
   ['deliverySecrets: []', { deliverySecrets: [] }, 'deliverySecrets: expected at least one'],
   [
     'deliverySecrets: undefined',

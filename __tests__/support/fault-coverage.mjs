@@ -48,7 +48,7 @@ export function countRows(rows, tests) {
   return [
     `fault rows covered: ${rows.length - missing.length} / ${rows.length}`,
     ...(missing.length > 0 ? [`not covered: ${missing.join(', ')}`] : []),
-    ...(unknown.length > 0 ? [`in titles, but not in __tests__/faults/README.md: ${unknown.join(', ')}`] : []),
+    ...(unknown.length > 0 ? [`in titles, but not in the README of the faults: ${unknown.join(', ')}`] : []),
   ]
 }
 

@@ -47,15 +47,14 @@ export function typesSeen(entries: readonly string[]): Documented[] {
 function parse(file: string): Source {
   const text = readFileSync(file, 'utf8')
   const types = new Map(
-    text
-      .split(/^(?=[a-z/])/m)
-      .flatMap((block): [string, string][] => {
-        const [, name] = /^(?:export )?(?:interface|type) (\w+)/.exec(block) ?? []
-        return name === undefined ? [] : [[name, block]]
-      }),
+    // A declaration begins at the margin, and so does the next one or its docstring.
+    text.split(/^(?=[a-z/])/m).flatMap((block): [string, string][] => {
+      const [, name] = /^(?:export )?(?:interface|type) (\w+)/.exec(block) ?? []
+      return name === undefined ? [] : [[name, block]]
+    }),
   )
   const from = new Map<string, { file: string; name: string }>()
-  for (const [, names = '', path = ''] of text.matchAll(/^(?:import|export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm)) {
+  for (const [, names = '', path = ''] of text.matchAll(NAMES_FROM)) {
     const target = join(dirname(file), path.replace(/\.js$/, '.ts'))
     if (!existsSync(target)) continue
     for (const each of names.split(',')) {
@@ -65,6 +64,9 @@ function parse(file: string): Source {
   }
   return { types, from }
 }
+
+/** What a file imports or passes on from another file of the package. */
+const NAMES_FROM = /^(?:import|export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm
 
 /** The members of a type, one on a line of its own each, and those that no docstring precedes directly. */
 function membersOf(text: string): Pick<Documented, 'members' | 'bare'> {
