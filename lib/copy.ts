@@ -29,6 +29,7 @@ export interface CopyOptions {
  * const isReady = ({ entries }: CopySummary) => entries.pending < 1_000
  */
 export interface CopySummary {
+  /** Number of subscriptions. */
   subscriptions: number
   /** The entries of the journal, by their status. Those that handlers had failed are `pending` until they are `dead`. */
   entries: Record<'pending' | 'unhandled' | 'done' | 'dead', number>

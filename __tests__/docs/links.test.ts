@@ -5,7 +5,10 @@ import { anchorsOf, linksOf, PAGES, page } from '../support/docs/pages.js'
 
 const ROOT = join(__dirname, '..', '..')
 const TEMPLATES = ['bug', 'platform', 'question'].map((name) => `.github/ISSUE_TEMPLATE/${name}.md`)
-const PAPERS = ['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...TEMPLATES]
+const PAPERS = [
+  ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'SECURITY.md', ...TEMPLATES],
+  '__tests__/faults/README.md',
+]
 const pagesIn = (folder: string) =>
   readdirSync(join(ROOT, 'docs', folder)).map((name) => `docs/${folder}/${name}`)
 const WRITTEN = [

@@ -116,6 +116,7 @@ describe('A5 the description of a weak delivery secret', () => {
 
   it.each([
     [undefined, ['a delivery secret must be a string']],
+    ['', [`a delivery secret must not be empty: ${HOW}`]],
     ['Zk3vQ9xTbL7wMn2', [SHORT]],
     ['Zk3vQ9xTbL7wMn2/', [UNSAFE]],
     ['ab/', [SHORT, UNSAFE, REPEATS]],

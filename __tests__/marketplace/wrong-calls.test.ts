@@ -12,10 +12,15 @@ const OPTIONS = {
   store: 'sqlite::memory:',
   worker: false,
 }
+const EMPTY_SECRET = 'a delivery secret must not be empty: make one with `openssl rand -hex 24`'
 
 it.each<[call: string, wrong: object, says: string]>([
-  ['deliverySecrets: ""', { deliverySecrets: '' }, 'make one with `openssl rand -hex 24`'],
-  ['deliverySecrets: [""]', { deliverySecrets: [''] }, 'make one with `openssl rand -hex 24`'],
+  ['deliverySecrets: ""', { deliverySecrets: '' }, `deliverySecrets.0: ${EMPTY_SECRET}`],
+  [
+    'deliverySecrets: ["…", ""]',
+    { deliverySecrets: [DELIVERY_SECRET, ''] },
+    `deliverySecrets.1: ${EMPTY_SECRET}`,
+  ],
   ['deliverySecrets: []', { deliverySecrets: [] }, 'deliverySecrets: expected at least one'],
   [
     'deliverySecrets: undefined',

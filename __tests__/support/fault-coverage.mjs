@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /**
- * A reporter of jest. After a run of all tests it prints how many rows of docs/faults.md are covered, which are not,
- * and which ids in titles have no row. A row is covered when a test with its id passed and none failed. After a run of
- * only some tests it prints that it did not count.
+ * A reporter of jest. After a run of all tests it prints how many rows of __tests__/faults/README.md are covered, which
+ * are not, and which ids in titles have no row. A row is covered when a test with its id passed and none failed. After a run
+ * of only some tests it prints that it did not count.
  */
 export default class FaultCoverage {
   #rootDir
@@ -22,7 +22,7 @@ export default class FaultCoverage {
       left.length > 0 || this.#testNamePattern
         ? ['fault rows covered: not counted, because not all tests were run']
         : countRows(
-            rowsOf(readFileSync(join(this.#rootDir, 'docs', 'faults.md'), 'utf8')),
+            rowsOf(readFileSync(join(this.#rootDir, '__tests__', 'faults', 'README.md'), 'utf8')),
             testResults.flatMap((file) => file.testResults),
           )
     process.stdout.write(`\n${lines.join('\n')}\n`)
@@ -48,7 +48,7 @@ export function countRows(rows, tests) {
   return [
     `fault rows covered: ${rows.length - missing.length} / ${rows.length}`,
     ...(missing.length > 0 ? [`not covered: ${missing.join(', ')}`] : []),
-    ...(unknown.length > 0 ? [`in titles, but not in docs/faults.md: ${unknown.join(', ')}`] : []),
+    ...(unknown.length > 0 ? [`in titles, but not in the README of the faults: ${unknown.join(', ')}`] : []),
   ]
 }
 

@@ -3,13 +3,15 @@ import type { Action, ReplayFilter, ReplaySummary } from '../operations/journal/
 import type { JournalEntry } from '../operations/journal/public-entry.js'
 
 /**
- * The methods for the journal, which has what arrived, what reads found, and what people did.
+ * The methods for the journal, which has what arrived, what reads found, and what people did. They reject with
+ * `argument_invalid`, `store_unavailable` or `closed`.
  *
  * @example const dead = await marketplace.journal.list({ status: 'dead' })
  */
 export interface JournalMethods {
   /**
-   * Lists entries, newest first.
+   * Lists the entries that meet the filter, newest first: at most `limit` (1 to 1,000, default 100). Pass the last `id` as
+   * `before` to get the next page.
    *
    * @example
    * const dead = await marketplace.journal.list({ status: 'dead', since: '2026-03-01', limit: 50 })
@@ -17,7 +19,7 @@ export interface JournalMethods {
    */
   list(filter?: JournalFilter): Promise<JournalEntry[]>
   /**
-   * The entry with this id, or undefined.
+   * The entry with this id, with the message and the stack of the last error of its handler; undefined if none has it.
    *
    * @example
    * const entry = await marketplace.journal.get(id)

@@ -55,6 +55,11 @@ export type HandlerFor<
 /** The object that `createMarketplace` returns. One with events of its own fits wherever a `Marketplace` is expected. */
 export interface Marketplace<Custom extends EventDefinitions = Record<never, never>> {
   // First: TypeScript then compares `events` of two marketplaces, and so accepts one with more events as a plain one.
+  /**
+   * Registers webhooks, and counts what has arrived.
+   *
+   * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
+   */
   webhooks: {
     /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
     readonly events: {
@@ -120,7 +125,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
   /**
-   * For deliveries that are not a known event.
+   * Calls `handler` for each delivery that is not a known event.
    *
    * @example marketplace.onUnrecognised(({ id, issues }) => console.warn(id, issues))
    */
@@ -133,16 +138,16 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onEntitlementChange(handler: Handler<EntitlementChange>): Unsubscribe
   /**
-   * For every observed change of `purchase_state`. Changes wait in the journal until there is such a handler. `entitled` is
-   * the answer at the time of each call, not of the change.
+   * Calls `handler` for every observed change of `purchase_state`. Changes wait in the journal until there is such a handler.
+   * `entitled` is the answer at the time of each call, not of the change.
    *
    * @example marketplace.onPurchaseChange(({ business_uid, entitled }) => setPlan(business_uid, entitled))
    */
   onPurchaseChange(handler: Handler<PurchaseChange>): Unsubscribe
   /**
-   * Called for each failed try of a handler in this process. If `retryInMs` is null it was the last one: the entry is dead,
-   * and `journal.replay(id)` revives it. It is also called so for an entry that is dead without a failed try: it waited too
-   * long for a handler or an answer, or it ended its process again and again.
+   * Calls `listener` for each failed try of a handler in this process. If `retryInMs` is null it was the last one: the entry is
+   * dead, and `journal.replay(id)` revives it. It is also called so for an entry that is dead without a failed try: it waited
+   * too long for a handler or an answer, or it ended its process again and again.
    *
    * @example
    * marketplace.onHandlerError(({ id, name, error, retryInMs }) => {
@@ -195,7 +200,12 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   entitlementRoute(options: EntitlementRouteOptions): EntitlementRoute
 
-  // The methods for stored data. All of them reject with `argument_invalid`, `store_unavailable` or `closed`.
+  /**
+   * Shows stored subscriptions, adds some without an event, and has them read again. Its methods reject with
+   * `argument_invalid`, `store_unavailable` or `closed`.
+   *
+   * @example const subscriptions = await marketplace.subscriptions.list({ businessUid: 'business-1' })
+   */
   subscriptions: {
     /**
      * Lists stored subscriptions in the order of their uids (by bytes).
@@ -206,7 +216,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     list(filter?: SubscriptionsFilter): Promise<SubscriptionStatus[]>
     /**
-     * One stored subscription, or undefined.
+     * One stored subscription with its state, reason and record; undefined if none has this uid.
      *
      * @example const subscription = await marketplace.subscriptions.get('subscription-1')
      */
@@ -252,6 +262,12 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     refreshAll(options?: { withinMs?: number }): Promise<{ subscriptions: number }>
   }
+  /**
+   * Shows, refreshes, exports and erases all that is stored of a business. Its methods reject with `argument_invalid`,
+   * `store_unavailable` or `closed`.
+   *
+   * @example const { entitled } = await marketplace.businesses.refresh('business-1')
+   */
   businesses: {
     /**
      * Lists the businesses with a stored subscription, each once, in the order of the database. Those whose uids begin with
@@ -305,7 +321,12 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     erase(businessUid: string | number, options?: { actor?: string; reason?: string }): Promise<EraseSummary>
   }
-  /** What has arrived and happened: see `JournalMethods`. */
+  /**
+   * Shows and replays what has arrived and happened. Its methods reject with `argument_invalid`, `store_unavailable` or
+   * `closed`.
+   *
+   * @example const dead = await marketplace.journal.list({ status: 'dead' })
+   */
   journal: JournalMethods
 
   /**
@@ -346,7 +367,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   readiness(): Promise<Readiness>
   /**
-   * For a health check: never rejects.
+   * The health of the app: `status`, `problems` with a next step each, and `counts` of the whole database. Never rejects, and
+   * answers within about 10 s.
    *
    * @example const { status, problems } = await marketplace.health()
    */
@@ -367,8 +389,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   start(): Promise<void>
   /**
-   * Stops receiving, lets work finish for `closeTimeoutMs`, closes the store. Safe to call twice. Close the server first and
-   * wait for it: requests under way need the gate.
+   * Lets work finish for `closeTimeoutMs`, then closes the store. Deliveries are accepted until then, and get 503 afterwards.
+   * Safe to call twice. Close the server first and wait for it: requests under way need the gate.
    *
    * @example process.once('SIGTERM', () => server.close(() => marketplace.close()))
    */

@@ -32,18 +32,27 @@ export const UPDATED_EVENT_FIELDS = {
  * too.
  */
 interface DocumentedFields {
+  /** Identifier of the buyer. */
   buyer_uid?: string | null
+  /** Currency code. */
   purchase_currency?: string | null
+  /** Decimal amount, with two decimals as documented. */
   purchase_price?: string | number | null
+  /** The document gives no format; null in its samples. */
   cancellation_date?: string | null
+  /** The document gives no format; null in its samples. */
   expiration_date?: string | null
-  /** ISO 8601, UTC. */
+  /** When the platform last changed the record: ISO 8601, UTC. An older record never replaces a newer one. */
   updated_at?: string | null
-  /** ISO 8601, UTC. */
+  /** When the subscription was created: ISO 8601, UTC. */
   created_at?: string | null
+  /** A billing period, such as `monthly`. */
   payment_type?: string | null
+  /** Code name of the app. Only in the data of `purchasable_subscription/updated`. */
   display_name?: string | null
+  /** Null in the sample of the document. Only in the data of `purchasable_subscription/updated`. */
   bundled_from_subscription_uid?: string | null
+  /** Only in the data of `purchasable_subscription/updated`. It decides nothing here. */
   is_active?: boolean | null
 }
 
@@ -53,8 +62,11 @@ interface DocumentedFields {
  * the documented fields are not checked: a record with another type is still accepted.
  */
 export interface SubscriptionRecord extends DocumentedFields {
+  /** Identifier of the subscription. */
   uid: string
+  /** Identifier of the business that bought it. */
   business_uid: string
+  /** Identifier of the purchased item: see the option `app.purchasableUid`. */
   purchasable_uid: string
   /** As the platform sent it: a documented state or any other text. Only `canonicalState` and `grants` interpret it. */
   purchase_state: string
@@ -66,7 +78,9 @@ export interface SubscriptionRecord extends DocumentedFields {
  * identifiers are required; compare `SubscriptionRecord`, which is read from the platform.
  */
 export interface AnnouncedRecord extends DocumentedFields {
+  /** Identifier of the subscription. */
   uid: string
+  /** Identifier of the business that bought it. */
   business_uid: string
   /** Null when the platform sent none, or a value that cannot be an identifier. */
   purchasable_uid: string | null

@@ -10,7 +10,9 @@ import { failureInWords, itemsInWords } from './words.js'
 
 /** The answer for a business, with its reason and evidence. */
 export interface Decision {
+  /** Identifier of the business; '' with the reason `invalid_business_uid`. */
   business_uid: string
+  /** Whether the business may use the app now. False while the answer is uncertain. */
   entitled: boolean
   /**
    * False while the answer is uncertain (`not_read_yet`, `stale`, `entitled_when_failed`, `store_unavailable`); then
@@ -19,6 +21,7 @@ export interface Decision {
   known: boolean
   /** The items that entitle the business now, each once. */
   entitledItems: string[]
+  /** Why: a key of `REASONS`, whose rows have the meaning and the next step. */
   reason: Reason
   /** Reason, evidence and age, for a support person. */
   explanation: string
@@ -33,17 +36,23 @@ export interface Decision {
   stale: boolean
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
   otherItems?: { bought: string[]; accepted: string[] }
+  /** The known subscriptions of the business, and what each means for the decision. */
   subscriptions: SubscriptionVerdict[]
 }
 
 /** What one subscription of the business means for the decision. */
 export interface SubscriptionVerdict {
+  /** Identifier of the subscription. */
   subscription_uid: string
+  /** The item that the record names; before the first read, the one that an event named. Null if none did. */
   purchasable_uid: string | null
+  /** As last read; null before the first read, and when the platform no longer shows it. */
   purchase_state: string | null
+  /** Whether this subscription lets the business in. */
   entitled: boolean
   /** When its access ends by `entitledWhen`: ISO 8601, UTC. */
   accessUntil: string | null
+  /** Why: a key of `REASONS`. */
   reason: Reason
   /** When the platform last confirmed it: ISO 8601, UTC. */
   asOf: string | null

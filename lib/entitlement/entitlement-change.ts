@@ -7,6 +7,7 @@ import { REASONS, type Reason } from './reasons.js'
 export interface EntitlementChange {
   /** The same at every try: the handler's idempotency key. */
   id: string
+  /** Identifier of the business. */
   business_uid: string
   /** Whether the business may use the app now: one item is enough. */
   entitled: boolean
@@ -17,6 +18,7 @@ export interface EntitlementChange {
    * was cut off, and after a replay.
    */
   previousItems: string[]
+  /** Why the business may use the app or not, as in `explain`: a key of `REASONS`. */
   reason: Reason
   /**
    * Why the subscription was read that showed the change: see `cause` of `PurchaseChange`. `clock`: the answer of

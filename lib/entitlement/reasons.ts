@@ -1,5 +1,6 @@
 /** What a support person does now. */
 export interface NextStep {
+  /** What to do, in sentences for a support person. */
   next: string
   /** The action that `next` asks for, so that a page or a program can offer it. */
   action: 'refresh' | 'track' | 'replay' | 'health' | 'none'

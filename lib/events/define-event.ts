@@ -11,7 +11,9 @@ export interface EventSchema<Data = unknown> {
 
 /** A fault in the data of an event. */
 export interface SchemaIssue {
+  /** Where in `data` the fault is. */
   readonly path: readonly PropertyKey[]
+  /** What is wrong there. */
   readonly message: string
   /** Of a union: the issues of each of its options. */
   readonly errors?: readonly (readonly SchemaIssue[])[]
@@ -19,7 +21,9 @@ export interface SchemaIssue {
 
 /** One row of the table: the wire pair of an event, the shape of its data, and the tokens that may register it. */
 export interface EventDefinition<Data = unknown, Token extends TokenKind = TokenKind> {
+  /** `entity_name` of the envelope. */
   readonly entity_name: string
+  /** `event_type` of the envelope. */
   readonly event_type: string
   /** Must accept `data` synchronously. It decides between rows of the same `entity_name` and `event_type`. */
   readonly data: EventSchema<Data>

@@ -90,8 +90,11 @@ export interface MarketplaceEvent<Name extends EventName<R>, R extends EventDefi
   id: string
   /** The registration name. */
   name: Name
+  /** `entity_name` of the envelope, as sent. */
   entity_name: R[Name]['entity_name']
+  /** `event_type` of the envelope, as sent. */
   event_type: R[Name]['event_type']
+  /** `data` of the envelope: identifiers as strings, all other fields as the platform sent them. */
   data: EventData<Name, R>
   /** When the delivery was stored: ISO 8601, UTC. */
   receivedAt: string

@@ -2,13 +2,20 @@ import { type AnnouncedRecord, identifierOf } from '../base/record.js'
 
 /** Which subscription, business and app an event concerns, in one shape for all events. */
 export interface Subject {
+  /** The subscription that the event names. */
   subscription_uid: string | null
+  /** The business that the event names. */
   business_uid: string | null
+  /** The item that the event names. */
   purchasable_uid: string | null
   /** The app's unique name or code name, if the event has it. */
   app: string | null
   /** When the install or uninstall happened, as the platform sent it: ISO 8601 with an offset. */
   event_time: string | null
+  /**
+   * What it announces: `notice` and `record` concern a subscription, `installed` and `uninstalled` a business. `other` requests
+   * no read.
+   */
   kind: SubjectKind
 }
 

@@ -51,6 +51,7 @@ export function couldBeSecret(presented: string): boolean {
  */
 export function secretFaults(secret: unknown): string[] {
   if (typeof secret !== 'string') return ['a delivery secret must be a string']
+  if (secret === '') return [`a delivery secret must not be empty: ${HOW_TO_MAKE_ONE}`]
   const faults: string[] = []
   if (secret.length < MIN_LENGTH)
     faults.push(`a delivery secret must have at least ${MIN_LENGTH} characters: ${HOW_TO_MAKE_ONE}`)

@@ -37,6 +37,7 @@ export interface ReceiverOptions {
 
 /** A further check of a delivery. Only true lets it in. */
 export type VerifyDelivery = (delivery: {
+  /** The request, for its headers and the address of its sender. */
   req: IncomingMessage
   /** The body as text, decompressed; undefined if an earlier middleware has parsed it. */
   text: string | undefined

@@ -5,6 +5,7 @@ import { isHeaderSafe, type Token } from './token.js'
 
 /** The result of a registration. `exists`: the target was already registered for this event, which is a success too. */
 export interface RegisterResult {
+  /** `created`, or `exists` when the target was already registered for this event. */
   status: 'created' | 'exists'
 }
 

@@ -3,7 +3,9 @@ import { MarketplaceError } from '../base/errors.js'
 
 /** A token and its kind. Logs never show the value: it is neither enumerable nor part of JSON. */
 export interface Token<Kind extends TokenKind = TokenKind> {
+  /** `app`, `business` or `directory`. It decides which events the token registers. */
   readonly kind: Kind
+  /** The secret itself. Neither logs nor JSON show it. */
   readonly value: string
 }
 

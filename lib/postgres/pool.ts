@@ -23,6 +23,7 @@ export interface PostgresPool {
   on(event: 'error', listener: (error: Error) => void): unknown
   /** Removes a listener. */
   off(event: 'error', listener: (error: Error) => void): unknown
+  /** The options of the pool: `max` is the most connections at once. */
   options?: { max?: number }
 }
 

@@ -11,11 +11,13 @@ import { type Seeded, shuffled } from './random.js'
 export interface Delivery {
   /** Its index in `deliveries`, for `redeliver`. */
   index: number
+  /** The registration name. */
   event: EventName
   /** The registered address. It holds the receiver's delivery secret: do not print it. */
   target: string
   /** The text that was sent. */
   body: string
+  /** The envelope that was sent. */
   envelope: SentEnvelope
   /** The status of the reply; undefined when there was none. */
   status?: number
@@ -23,7 +25,9 @@ export interface Delivery {
   error?: string
   /** 1 for the first try; more only with the `retries` option. */
   attempt: number
+  /** The business that it concerns. */
   business_uid: string
+  /** The subscription that it concerns; install events concern none. */
   subscription_uid?: string
   /** The faults that struck it. */
   faults: readonly FaultKind[]

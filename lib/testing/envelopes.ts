@@ -3,8 +3,11 @@ import { EVENTS, type EventName } from '../events/registry.js'
 
 /** The envelope of a delivery as sent (interface document, Event envelope). */
 export interface SentEnvelope {
+  /** The entity of the event. */
   entity_name: string
+  /** What happened to it. */
   event_type: string
+  /** The fields of the event. */
   data: Record<string, unknown>
 }
 
@@ -82,20 +85,35 @@ function withNumbers(data: Record<string, unknown>): Record<string, unknown> {
 
 /** A subscription of the simulator: every documented field, in the types of the interface document. */
 export interface FullSubscription {
+  /** Subscription identifier. */
   uid: string
+  /** Code name of the app. */
   display_name: string
+  /** Identifier of the purchased item (the app). */
   purchasable_uid: string
+  /** Identifier of the buyer. */
   buyer_uid: string
+  /** Identifier of the purchasing business. */
   business_uid: string
+  /** Currency code. */
   purchase_currency: string
+  /** Decimal amount with two decimals. */
   purchase_price: string
+  /** One of the purchase states, or what `set` made of it. */
   purchase_state: string
+  /** Null, as in the samples of the document. */
   cancellation_date: string | null
+  /** Null, as in the samples of the document. */
   expiration_date: string | null
+  /** Time of the last change: ISO 8601, UTC, with milliseconds. */
   updated_at: string
+  /** Time of its creation: ISO 8601, UTC, with milliseconds. */
   created_at: string
+  /** A billing period: `monthly`. */
   payment_type: string
+  /** Null, as in the sample of the document. */
   bundled_from_subscription_uid: string | null
+  /** Whether it is `purchased`. */
   is_active: boolean
   [field: string]: unknown
 }

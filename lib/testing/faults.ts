@@ -15,7 +15,9 @@ type OnRead = { on: 'read' }
 type OnDelivery = { on: 'delivery' }
 
 interface StatusFault {
+  /** Answers with a status of your choice. */
   kind: 'status'
+  /** The status of the reply. */
   status: number
   /** The Retry-After header: seconds, or whatever text. */
   retryAfter?: number | string
@@ -31,7 +33,9 @@ export interface FaultAim {
   times?: number
   /** The chance of a strike, 0 to 1, drawn from the seed for each subject separately. */
   probability?: number
+  /** Only traffic of this business. */
   business_uid?: string
+  /** Only traffic of this subscription. */
   subscription_uid?: string
   /** The registration name, for deliveries and the register call. */
   event?: string

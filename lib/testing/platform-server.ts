@@ -11,7 +11,9 @@ export interface PlatformRequest {
   endpoint: Endpoint | 'unknown'
   /** The status of the reply; undefined when a fault prevented a reply. */
   status?: number
+  /** The business of its token, or of the token that it asks for. */
   business_uid?: string
+  /** For the read call: the subscription. */
   subscription_uid?: string
   /** For the register call: the event. */
   event?: string

@@ -10,39 +10,57 @@ import {
 
 /** `data` of create and update: which subscription changed. */
 export interface NoticeData {
+  /** Identifier of the business. */
   business_id: string
+  /** Identifier of the purchased item. */
   purchasable_uid: string
+  /** Identifier of the subscription. */
   subscription_uid: string
 }
 
 /** `data` of the two `app_subscription` events. */
 export interface AppSubscriptionData {
+  /** Identifier of the business. */
   business_id: string
+  /** The app's unique name. */
   app_id: string
 }
 
 /** `data` of the two `application` events. */
 export interface ApplicationData {
+  /** Identifier of the business. */
   business_id: string
+  /** The app's unique name. */
   app_code_name: string
+  /** When it happened: ISO 8601 with its offset from UTC. */
   event_time: string
 }
 
 /** The documented `data` of each event, as sent. */
 export interface SampleData {
+  /** A business has bought an app. */
   'purchasable_subscription/create': NoticeData
+  /** The `purchase_state` has changed. */
   'purchasable_subscription/update': NoticeData
+  /** Any subscription was updated. */
   'purchasable_subscription/updated': FullSubscription
+  /** A business has installed an app. */
   'app_subscription/installed': AppSubscriptionData
+  /** A business has uninstalled an app. */
   'app_subscription/uninstalled': AppSubscriptionData
+  /** A business has installed the app. */
   'application/installed': ApplicationData
+  /** A business has uninstalled the app. */
   'application/uninstalled': ApplicationData
 }
 
 /** An envelope whose `data` has the type of the event. */
 export interface SampleDelivery<Name extends EventName> extends SentEnvelope {
+  /** The entity of the event. */
   entity_name: (typeof EVENTS)[Name]['entity_name']
+  /** What happened to it. */
   event_type: (typeof EVENTS)[Name]['event_type']
+  /** Every documented field of the event. */
   data: SampleData[Name] & Record<string, unknown>
 }
 

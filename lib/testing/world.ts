@@ -311,9 +311,11 @@ export interface SimulatedApp {
 
 /** A purchase to make. */
 export interface Purchase {
+  /** The business that buys. */
   business_uid: string
   /** Which app, default the first one. */
   purchasable_uid?: string
+  /** Whether the payment succeeds: then the subscription is `purchased`, else `suspended`. */
   payment: 'succeeded' | 'failed'
   /** Default: drawn from the seed. */
   subscription_uid?: string
@@ -321,9 +323,11 @@ export interface Purchase {
 
 /** A main platform subscription to make. */
 export interface MainSubscription {
+  /** The business that has it. */
   business_uid: string
   /** Default `purchased`. */
   purchase_state?: string
+  /** Default: drawn from the seed. */
   subscription_uid?: string
 }
 

@@ -9,7 +9,7 @@ import { FAULTS_OF_SENDERS } from './sender.js'
 import type { World } from './world.js'
 
 export interface FaultClass {
-  /** The row of the fault in docs/faults.md. */
+  /** The row of the fault in __tests__/faults/README.md. */
   id: string
   /** The fault as a phrase that follows "after". */
   what: string

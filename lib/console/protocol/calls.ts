@@ -2,6 +2,7 @@ import type { Role } from './roles.js'
 
 /** One call of the page. `act`: it changes something, so it requires a POST with a token, and the journal records it. */
 export interface CallRule {
+  /** `read` changes nothing; `act` is an action of a person. */
   kind: 'read' | 'act'
   /** The lowest role that may call it. The server checks it for every call. */
   role: Role

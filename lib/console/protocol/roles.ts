@@ -8,6 +8,7 @@ export type Role = (typeof ROLES)[number]
 export interface Person {
   /** Recorded with each action in the journal. 1 to 200 characters. */
   name: string
+  /** What the person may do. An operator may do everything that support may. */
   role: Role
 }
 

@@ -10,8 +10,9 @@ import { isoOf } from '../subscriptions/subscriptions.js'
 
 /** What `erase` did. */
 export interface EraseSummary {
+  /** Identifier of the business. */
   business_uid: string
-  /** ISO 8601, UTC. */
+  /** When it was erased: ISO 8601, UTC. */
   erasedAt: string
   /** How many rows of the database were deleted, or no longer name the business. */
   rows: number

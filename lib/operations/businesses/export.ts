@@ -11,8 +11,11 @@ import { isoOf, type SubscriptionStatus, statusOf } from '../subscriptions/subsc
 
 /** All stored data of a business. Times are ISO 8601, UTC. */
 export interface BusinessData {
+  /** Identifier of the business. */
   business_uid: string
+  /** When the export began: ISO 8601, UTC. */
   exportedAt: string
+  /** The stored subscriptions of the business. */
   subscriptions: (SubscriptionStatus & {
     /** Another business that an event named for this subscription. */
     candidate_business_uid: string | null

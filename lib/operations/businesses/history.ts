@@ -5,22 +5,33 @@ import type { Cause, EntryKind, Store, TimelineItem, TimelinePlace } from '../..
 import { checked, limit, time } from '../journal/entry-filter.js'
 import { isoOf } from '../subscriptions/subscriptions.js'
 
-/** One event in the history of a business. `id` is its position: pass it as `before` to get the next page. */
+/** One event in the history of a business. */
 export type HistoryItem = {
+  /** Its position in the history: pass it as `before` to get the next page. */
   id: string
-  /** ISO 8601, UTC. */
+  /** When it happened: ISO 8601, UTC. */
   at: string
   /** The entry of the journal. */
   entryId: string
+  /** The subscription that it concerns; null if it concerns none. */
   subscription_uid: string | null
 } & (
-  | { kind: 'delivery'; name: string }
-  /** A read found another `purchase_state`. `cause`: why it was read. */
   | {
+      /** A delivery arrived. */
+      kind: 'delivery'
+      /** The registration name of its event. */
+      name: string
+    }
+  | {
+      /** A read found another `purchase_state`. */
       kind: 'change'
+      /** The `purchase_state` before; null: never read, or not shown. */
       from: string | null
+      /** The `purchase_state` after; null: no longer shown. */
       to: string | null
+      /** Why `to` is null: see `gone` of `PurchaseChange`. */
       gone: string | null
+      /** Why the subscription was read: see `cause` of `PurchaseChange`. */
       cause: Cause | null
       /**
        * Whether this subscription gave access after the change, by today's rules; null when `entitledWhen` fails. Another
@@ -28,19 +39,34 @@ export type HistoryItem = {
        */
       entitledAfter: boolean | null
     }
-  /** The outcome of a delivery, a change or an entitlement. `error` is the reason of the last failure. */
   | {
+      /** The outcome of a delivery, a change or an entitlement. */
       kind: 'handled'
+      /** What was handled. */
       of: 'delivery' | 'change' | 'entitlement'
+      /** The registration name of an event; '' for all others. */
       name: string
+      /** `retrying`: its handler failed, and is called again. */
       outcome: 'done' | 'retrying' | 'dead' | 'unhandled'
+      /** Number of tries. */
       attempts: number
+      /** The last error in one line; null without one. */
       error: string | null
-      /** `retrying`: when the next try is due. */
+      /** `retrying`: when the next try is due: ISO 8601, UTC. Null otherwise. */
       dueAt: string | null
     }
-  /** An action of a person; `on` is the entry it concerns. */
-  | { kind: 'action'; action: string; actor: string | null; reason: string | null; on: string | null }
+  | {
+      /** An action of a person. */
+      kind: 'action'
+      /** The name of the action, such as `replay`. */
+      action: string
+      /** The person; null if the action names none. */
+      actor: string | null
+      /** Why the person did it; null if no reason was given. */
+      reason: string | null
+      /** The entry that the action concerns; null if it concerns none. */
+      on: string | null
+    }
 )
 
 /**

@@ -7,6 +7,10 @@ import { problemOfTurnedAway } from './problems-of-counts.js'
 
 /** For a health check. `failing`: take the instance out of rotation. `degraded`: a person should look, by day. */
 export interface Health {
+  /**
+   * `ok`: everything works. `degraded`: a person should look, by day. `failing`: this instance cannot store deliveries,
+   * or has stopped working.
+   */
   status: 'ok' | 'degraded' | 'failing'
   /** Why it is not `ok`, those that are `failing` first. Each code occurs once. */
   problems: HealthProblem[]

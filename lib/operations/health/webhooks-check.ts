@@ -21,8 +21,11 @@ export interface WebhookReport {
 
 /** How often something arrived, and when. */
 interface Arrivals {
+  /** How often it arrived. */
   count: number
+  /** When it first arrived: ISO 8601, UTC; null if never. */
   firstAt: string | null
+  /** When it last arrived: ISO 8601, UTC; null if never. */
   lastAt: string | null
 }
 
@@ -30,6 +33,7 @@ interface Arrivals {
 interface WebhookEventReport extends Arrivals {
   /** The registration name. */
   event: string
+  /** The same by the delivery secret of the address. */
   secrets: SecretReport[]
 }
 
@@ -37,6 +41,7 @@ interface WebhookEventReport extends Arrivals {
 interface SecretReport extends Arrivals {
   /** Its position in `deliverySecrets`: `first`, `second` …; `removed` when it is no longer configured. */
   secret: string
+  /** Whether `deliverySecrets` contains it now. */
   configured: boolean
 }
 

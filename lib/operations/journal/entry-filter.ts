@@ -7,7 +7,9 @@ import type { EntryFilter } from '../../store/port/store.js'
 /** Which entries of the journal to list: those that meet every field. */
 export interface JournalFilter
   extends Omit<EntryFilter, 'businessUid' | 'subscriptionUid' | 'since' | 'until'> {
+  /** Only entries that name this business. */
   businessUid?: string | number
+  /** Only entries that name this subscription. */
   subscriptionUid?: string | number
   /** Received at this time or later: a `Date`, or ISO 8601 with an offset or `Z`. */
   since?: Date | string

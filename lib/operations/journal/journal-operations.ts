@@ -10,7 +10,9 @@ import { type JournalEntry, publicEntry } from './public-entry.js'
 
 /** Which entries to replay: as for `journal.list`, with a status. Actions have no handlers. */
 export interface ReplayFilter extends Omit<JournalFilter, 'limit' | 'before' | 'status' | 'kind'> {
+  /** The status of the entries. It is required, so that nobody replays all by mistake. */
   status: NonNullable<JournalFilter['status']>
+  /** The kind of the entries. */
   kind?: Exclude<EntryKind, 'action'>
 }
 
@@ -30,10 +32,13 @@ export interface Action {
   actor: string
   /** The name of the action, such as `replay` or `refresh`. `erase` is reserved for erasures. */
   action: string
+  /** The business that the action concerns. */
   businessUid?: string | number
+  /** The subscription that the action concerns. */
   subscriptionUid?: string | number
   /** The entry the action concerns. Without `businessUid`, the action belongs to the business of this entry. */
   entryId?: string
+  /** Why the person did it, such as the number of a ticket. 1 to 500 characters. */
   reason?: string
 }
 

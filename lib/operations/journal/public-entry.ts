@@ -14,22 +14,35 @@ import type { FailedCall } from '../../work/handling/call-handlers.js'
  * (`business_uid`). Inside the package identifiers are camelCase; this file converts them.
  */
 interface Named {
+  /** The business that the entry concerns; null if it names none. After an erasure an action has its hash. */
   business_uid: string | null
+  /** The subscription that the entry concerns; null if it names none, and of an action after an erasure. */
   subscription_uid: string | null
 }
 
 /** An entry of the journal, for people. Times are ISO 8601, UTC. */
 export interface JournalEntry extends Named {
+  /** Identifier of the entry, for `journal.get` and `journal.replay`. Handlers get the same `id` at every try. */
   id: string
+  /**
+   * What the entry is: an event, a change or an entitlement that a read found, an unrecognised delivery, or an action of
+   * a person.
+   */
   kind: EntryKind
   /** The registration name; '' for changes, entitlements and unrecognised deliveries. */
   name: string
+  /**
+   * `pending`: to be handled, or tried again. `done`: its handlers returned. `dead`: its tries are used up, or nobody handled
+   * it in time. `unhandled`: no process has a handler for it.
+   */
   status: EntryStatus
   /** A value; its JSON text if it is nested more than 500 levels deep. */
   payload: unknown
   /** Of a change or an entitlement: why the subscription was read. Null for all other entries. */
   cause: Cause | null
+  /** Why a delivery was not recognised, one sentence each. Null for all other entries. */
   issues: string[] | null
+  /** Number of tries since it arrived or was replayed. */
   attempts: number
   /** The last error in one line. It begins with the class, such as `TypeError: x is not a function`. */
   error: string | null
@@ -38,14 +51,19 @@ export interface JournalEntry extends Named {
    * and message, and a line for each frame. Null if a handler threw no error.
    */
   stack: string | null
+  /** When it was stored: ISO 8601, UTC. */
   receivedAt: string
+  /** When the next try is due: ISO 8601, UTC. Null when none is. */
   dueAt: string | null
 }
 
 /** One failed try of one handler, or the end of an entry that is dead without a failed try. */
 export interface HandlerFailure extends Named {
+  /** Identifier of the entry, for `journal.replay`. */
   id: string
+  /** The kind of the entry. */
   kind: EntryKind
+  /** The registration name; '' for changes, entitlements and unrecognised deliveries. */
   name: string
   /** 1 at the first try; 0 without any. */
   attempt: number

@@ -13,7 +13,13 @@ export interface ImportLine {
   line: number
   /** As given; null if the line has no valid one, which only an `invalid` line can have. */
   subscriptionUid: string | null
+  /** As given; null if the line has no valid one, which only an `invalid` line can have. */
   businessUid: string | null
+  /**
+   * `read`: the platform has shown it. `missing`: the platform does not show it. `refused`: the platform refuses to show it,
+   * or shows it for another business. `invalid`: the line does not have two identifiers. `pending`: the import ended before
+   * the read was answered.
+   */
   result: ImportResult
   /** Why the line is not `read`, as a phrase; null when it is. */
   why: string | null
@@ -25,10 +31,15 @@ interface ImportProgress {
   done: number
   /** Number of all lines, for an array or a set. */
   total?: number
+  /** Lines whose subscription the platform has shown. */
   read: number
+  /** Lines whose subscription the platform does not show. */
   missing: number
+  /** Lines whose subscription the platform refuses to show, or shows for another business. */
   refused: number
+  /** Lines without two identifiers. */
   invalid: number
+  /** Lines whose read was not answered. */
   pending: number
 }
 

@@ -10,7 +10,9 @@ import { subscriptionPages } from '../journal/pages.js'
 
 /** A subscription and the business it is for. */
 export interface TrackedSubscription {
+  /** Identifier of the subscription. */
   subscriptionUid: string | number
+  /** Identifier of the business that bought it. The platform is asked with a token for this business. */
   businessUid: string | number
 }
 
@@ -20,7 +22,9 @@ export interface SubscriptionsFilter {
   purchaseState?: string
   /** Why it gives access or does not: one of `REASONS`. */
   reason?: Reason
+  /** The business that it belongs to. */
   businessUid?: string | number
+  /** The item: see `purchasable_uid` of `SubscriptionStatus`. */
   purchasableUid?: string | number
   /** The last `subscription_uid` of the previous page. */
   after?: string | number
@@ -30,7 +34,9 @@ export interface SubscriptionsFilter {
 
 /** A stored subscription. Times are ISO 8601, UTC. */
 export interface SubscriptionStatus {
+  /** Identifier of the subscription. */
   subscription_uid: string
+  /** Identifier of the business that it belongs to. */
   business_uid: string
   /** The item that the record names; before the first read, the item that the first request named. */
   purchasable_uid: string | null

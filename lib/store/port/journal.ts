@@ -185,14 +185,17 @@ export interface EntryEnd {
 export interface EntryFilter {
   /** `retrying`: pending and tried before. */
   status?: EntryStatus | 'retrying'
+  /** The kind of the entry. */
   kind?: EntryKind
   /** The registration name of an event, or the name of an action. */
   name?: string
+  /** Only entries that name this business. */
   businessUid?: string
   /** Of this subscription, or of any of these; a statement has a range for each of them. */
   subscriptionUid?: string | readonly string[]
-  /** Received at this time or later, and before `until`. */
+  /** Received at this time or later: milliseconds since 1970. */
   since?: number
+  /** Received before this time: milliseconds since 1970. */
   until?: number
   /** The most entries: 1 to 1,000, by default 100. */
   limit?: number
@@ -256,12 +259,14 @@ export interface EntryCounts {
    * or have no handler are not due. An entry whose lease ran out is due since then.
    */
   oldestPendingMs: number | null
+  /** Entries whose tries are used up, or that nobody handled in time. */
   dead: number
   /**
    * How long the oldest entry has waited whose handler a process had within the last week, and no process has now; null when
    * there is none. A handler that is missing for longer was removed on purpose.
    */
   oldestMissedMs: number | null
+  /** Deliveries that are not a known event. */
   unrecognised: number
   /**
    * The newest changes of the last week that an event, a reconcile or a request found, without first records: at most
@@ -279,6 +284,7 @@ export interface EntryCounts {
    * later changes.
    */
   recentFirstRecords: number
+  /** The recent first records that no event announced. */
   unannouncedFirstRecords: number
 }
 

@@ -6,6 +6,7 @@ export interface HandlerContext<M> {
   signal: AbortSignal
   /** 1 at the first try. */
   attempt: number
+  /** The marketplace that calls the handler, for handlers in files of their own. */
   marketplace: M
 }
 
@@ -14,6 +15,7 @@ export interface Handler<Payload, M> {
   (payload: Payload, context: HandlerContext<M>): unknown
   // With a property beside the signature, TypeScript compares handlers bivariantly as parameters of methods. So a
   // marketplace with events of its own fits where any marketplace is expected.
+  /** The name of the function. */
   readonly name?: string
 }
 

@@ -4,6 +4,7 @@ import type { PurchaseChange, StoredChange } from '../reading/purchase-change.js
 
 /** A delivery that is not a known event, as `onUnrecognised` gets it. */
 export interface UnrecognisedDelivery {
+  /** The same at every try: the handler's idempotency key. */
   id: string
   /** The envelope as the platform sent it. */
   envelope: unknown

@@ -20,10 +20,13 @@ export interface PurchaseChange extends StoredChange {
 export interface StoredChange {
   /** The same at every try: the handler's idempotency key. */
   id: string
+  /** Identifier of the business. */
   business_uid: string
+  /** Identifier of the subscription. */
   subscription_uid: string
-  /** The purchase_state before and after; null: never read, or no longer shown by the platform. */
+  /** The `purchase_state` before the change; null: never read, or not shown by the platform. */
   from: string | null
+  /** The `purchase_state` after the change; null: no longer shown by the platform, see `gone`. */
   to: string | null
   /**
    * Why `to` is null. `missing`: the platform does not show it. `revoked`: the business uninstalled. `ended`: the platform
