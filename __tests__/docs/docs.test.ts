@@ -81,7 +81,8 @@ describe('the pages on errors', () => {
   const rows = tablesWith('code', 'Status', 'Meaning').flatMap((table) => table.rows)
 
   it('have every code with its status, and say which are retryable', () => {
-    const [, others = ''] = /with 408 or 503 but `closed`, and for (.*)\.$/m.exec(page('docs/errors.md')) ?? []
+    const [, others = ''] =
+      /with 408 or 503 but `closed`, and for (.*)\.$/m.exec(page('docs/errors.md')) ?? []
     const written = rows.map(({ code, Status, Meaning }) => {
       expect(Meaning).toMatch(/\S\.$/)
       const [name = ''] = names(code)
@@ -105,7 +106,9 @@ describe('the pages on errors', () => {
 
   it('have every code of a reply to a delivery in their chapter', () => {
     const [, chapter = ''] = page('docs/errors.md').split('## Replies to deliveries\n')
-    const written = [...(chapter.split('\n## ')[0] ?? '').matchAll(/^\| <a id="(\w+)">/gm)].map(([, code]) => code)
+    const written = [...(chapter.split('\n## ')[0] ?? '').matchAll(/^\| <a id="(\w+)">/gm)].map(
+      ([, code]) => code,
+    )
     const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
@@ -192,19 +195,23 @@ describe('the pages on operating', () => {
   })
 
   it('have every warning', () => {
-    const [, listed = ''] = /differ, and then one that says so\. The codes:\n(.*)\.$/m.exec(page('docs/operating.md')) ?? []
+    const [, listed = ''] =
+      /differ, and then one that says so\. The codes:\n(.*)\.$/m.exec(page('docs/operating.md')) ?? []
     expect(names(listed)).toEqual(Object.keys(WARNINGS))
   })
 
-  it.each(['failing', 'degraded'])('have every %s problem of health with its next step, some with their meaning', (status) => {
-    const written = tableWith(status, 'What to do').map((row) =>
-      Object.values(row).map((cell) => cell.replaceAll('`', '')),
-    )
-    const ofStatus = Object.entries(PROBLEMS).filter(([, row]) => row.status === status)
-    expect(written.map(([code]) => code)).toEqual(ofStatus.map(([code]) => code))
-    for (const [i, [, { means, next }]] of ofStatus.entries())
-      expect([next, `${means} ${next}`]).toContain(written[i]?.[1])
-  })
+  it.each(['failing', 'degraded'])(
+    'have every %s problem of health with its next step, some with their meaning',
+    (status) => {
+      const written = tableWith(status, 'What to do').map((row) =>
+        Object.values(row).map((cell) => cell.replaceAll('`', '')),
+      )
+      const ofStatus = Object.entries(PROBLEMS).filter(([, row]) => row.status === status)
+      expect(written.map(([code]) => code)).toEqual(ofStatus.map(([code]) => code))
+      for (const [i, [, { means, next }]] of ofStatus.entries())
+        expect([next, `${means} ${next}`]).toContain(written[i]?.[1])
+    },
+  )
 
   it('have every instrument with its kind, attributes and description', () => {
     const kinds = { counter: 'Counter', histogram: 'Histogram, in seconds' }

@@ -20,7 +20,7 @@ const ENDS: Readonly<Record<'counter' | 'histogram' | 'gauge', readonly string[]
 }
 
 /** Each instrument by its names in Prometheus, without a unit. */
-const BY_NAME = new Map(
+const BY_NAME: ReadonlyMap<string, (typeof INSTRUMENTS)[keyof typeof INSTRUMENTS]> = new Map(
   Object.entries(INSTRUMENTS).flatMap(([name, instrument]) =>
     ENDS[instrument.kind].map(
       (end) => [`marketplace_webhooks_${name.replaceAll('.', '_')}${end}`, instrument] as const,
@@ -29,16 +29,19 @@ const BY_NAME = new Map(
 )
 
 describe('the dashboard for Grafana', () => {
-  it.each(TARGETS)('asks in "$title" for an instrument and its attributes: $expr', ({ expr, legendFormat }) => {
-    const [, name = ''] = /(marketplace_webhooks_\w+)/.exec(expr.replace('(_seconds)?', '')) ?? []
-    const instrument = BY_NAME.get(name)
-    expect([...BY_NAME.keys()]).toContain(name)
-    // The collector appends the unit of seconds, the exporter does not.
-    expect(expr.includes('(_seconds)?')).toBe(instrument?.unit === 's')
-    const attributes = instrument?.attributes.split('; ').map((each) => each.split(':')[0])
-    const [, by = ''] = / by \((.*?)\)/.exec(expr) ?? []
-    const labels = by.split(', ').filter((label) => label !== '' && label !== 'le')
-    for (const label of labels) expect(attributes).toContain(label)
-    expect([...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label)).toEqual(labels)
-  })
+  it.each(TARGETS)(
+    'asks in "$title" for an instrument and its attributes: $expr',
+    ({ expr, legendFormat }) => {
+      const [, name = ''] = /(marketplace_webhooks_\w+)/.exec(expr.replace('(_seconds)?', '')) ?? []
+      const instrument = BY_NAME.get(name)
+      expect([...BY_NAME.keys()]).toContain(name)
+      // The collector appends the unit of seconds, the exporter does not.
+      expect(expr.includes('(_seconds)?')).toBe(instrument?.unit === 's')
+      const attributes = instrument?.attributes.split('; ').map((each) => each.split(':')[0])
+      const [, by = ''] = / by \((.*?)\)/.exec(expr) ?? []
+      const labels = by.split(', ').filter((label) => label !== '' && label !== 'le')
+      for (const label of labels) expect(attributes).toContain(label)
+      expect([...legendFormat.matchAll(/\{\{(\w+)\}\}/g)].map(([, label]) => label)).toEqual(labels)
+    },
+  )
 })
