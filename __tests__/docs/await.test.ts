@@ -5,8 +5,7 @@ import { PAGES, snippetsOf } from '../support/docs/pages.js'
 
 const ROOT = join(__dirname, '..', '..')
 /** A call whose answer is a promise, and the word before the object that it is called on. */
-const CALL =
-  /(\w+)?[ (!]*\b[\w.]*marketplace\.(isEntitled|explain|businesses\.refresh)\(/gi
+const CALL = /(\w+)?[ (!]*\b[\w.]*marketplace\.(isEntitled|explain|businesses\.refresh)\(/gi
 
 describe('J92 the pages and the examples', () => {
   const blocks = [...PAGES.keys()]

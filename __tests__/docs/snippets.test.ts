@@ -120,7 +120,10 @@ describe.each([...PAGES.keys()])('the code of %s', (path) => {
   for (const snippet of all.filter(({ marks }) => marks.includes('jest'))) {
     it(`passes in Jest without flags and without a configuration: ${snippet.file}`, async () => {
       const { code, stderr } = await project.npx(['jest', pathOf(snippet)])
-      expect({ code, stderr }).toEqual({ code: 0, stderr: expect.stringMatching(/^Tests: +1 passed, 1 total$/m) })
+      expect({ code, stderr }).toEqual({
+        code: 0,
+        stderr: expect.stringMatching(/^Tests: +1 passed, 1 total$/m),
+      })
     }, 60_000)
   }
 

@@ -9,13 +9,16 @@ const ROOT = join(__dirname, '..', '..')
 const PACKAGE = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 
 describe('a release', () => {
-  it.each(['README.md', 'docs/why.md'])('has, with its dependencies, the size on disk that %s states', (path) => {
-    const own = packed().files.map((file) => join(ROOT, file))
-    const bytes = onDisk([...own, ...[...dependencies()].flatMap(filesOf)])
-    const [, shown] =
-      /(?:!\[Installed size|\*\*Machine\*\*:) (\d+) MB/.exec(readFileSync(join(ROOT, path), 'utf8')) ?? []
-    expect(Math.abs(Number(shown) * MIB - bytes)).toBeLessThan(MIB)
-  })
+  it.each(['README.md', 'docs/why.md'])(
+    'has, with its dependencies, the size on disk that %s states',
+    (path) => {
+      const own = packed().files.map((file) => join(ROOT, file))
+      const bytes = onDisk([...own, ...[...dependencies()].flatMap(filesOf)])
+      const [, shown] =
+        /(?:!\[Installed size|\*\*Machine\*\*:) (\d+) MB/.exec(readFileSync(join(ROOT, path), 'utf8')) ?? []
+      expect(Math.abs(Number(shown) * MIB - bytes)).toBeLessThan(MIB)
+    },
+  )
 
   it('has the version of package.json in its code', () => {
     expect(VERSION).toBe(PACKAGE.version)
