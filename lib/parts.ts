@@ -1,7 +1,7 @@
 import { guardedClock } from './base/clock.js'
 import { type SubscriptionRecord, storable } from './base/record.js'
 import { accessOf, answerOf, isOfOtherApp } from './entitlement/decide.js'
-import { createTellings } from './entitlement/entitlement-change.js'
+import { createEntitlementChanges } from './entitlement/entitlement-change.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
@@ -160,7 +160,7 @@ export function createParts<Custom extends EventDefinitions>(
             classify,
             store,
             answerOf: (subscriptions) => answerOf(subscriptions, rules, clock.now()),
-            tellingOf: createTellings({ store, rules, now: clock.now }),
+            entitlementChangeOf: createEntitlementChanges({ store, rules, now: clock.now }),
           }),
           marketplace,
           ...options.handlers,

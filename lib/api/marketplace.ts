@@ -131,8 +131,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /**
-   * Calls `handler` when the items that entitle a business are others than at the last call: after an event, or when an answer
-   * of `entitledWhen` ends. At least once, one call after the other for a business, with what is true then.
+   * Calls `handler` when a subscription gives a business another item than before, or none any more: after an event, or when
+   * an answer of `entitledWhen` ends. At least once, one call after the other for a business, with what is true then.
    *
    * @example marketplace.onEntitlementChange(({ business_uid, entitledItems }) => setPlans(business_uid, entitledItems))
    */

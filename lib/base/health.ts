@@ -72,7 +72,7 @@ export const PROBLEMS = {
     status: 'degraded',
     means:
       'Entries wait for a handler that a process had within the last week, and that no process with a worker has now. They are kept, and become dead when their retention ends.',
-    next: "Register the handler again: journal.list({ status: 'unhandled' }) shows its events, journal.list({ status: 'pending', kind: 'change' }) its changes, and it gets them in order. If you removed it on purpose, nothing: the problem ends a week after its last process.",
+    next: "Register the handler again: journal.list({ status: 'unhandled' }) shows its events, journal.list({ status: 'pending', kind: 'change' }) its changes, kind: 'entitlement' its changes of access, and it gets them in order. If you removed it on purpose, nothing: the problem ends a week after its last process.",
   },
   // The reads of the platform
   requests_overdue: {

@@ -1,110 +1,106 @@
 import { MarketplaceError } from '../base/errors.js'
-import type { Cause, Entry, Store, StoredEntitlement, Subscription, ToldItems } from '../store/port/store.js'
-import { byWeight, type Decision, type DecisionRules, decide, decisionOf } from './decide.js'
+import type { Cause, Entry, Store, StoredEntitlement, Subscription } from '../store/port/store.js'
+import { byWeight, type DecisionRules, decide, decisionOf } from './decide.js'
 import { REASONS, type Reason } from './reasons.js'
 
 /** What changed for a business, as `onEntitlementChange` gets it: what is true at the time of the call. */
 export interface EntitlementChange {
-  /** The same at every try: the handler's idempotency key. */
+  /**
+   * The handler's idempotency key: the same at every try. If a further change came before a try, that try has it too, and
+   * another id.
+   */
   id: string
   /** Identifier of the business. */
   business_uid: string
-  /** Whether the business may use the app now: one item is enough. */
+  /**
+   * Whether the business may use the app, as its subscriptions were last read: one item is enough. It stays true while none
+   * of them can be read (`stale`), and between the end of an answer and the read that follows.
+   */
   entitled: boolean
-  /** The items that entitle the business now, each once, sorted. */
+  /** The items that entitle the business, as last read: each once, sorted. */
   entitledItems: string[]
   /**
-   * Those of the last call that succeeded; none before the first. They may be the same ones, if a call since then failed or
-   * was cut off, and after a replay.
+   * The items before the changes for which the handler is called: each once, sorted. They may be the same ones: two
+   * subscriptions may give one item, and an item may end and begin again.
    */
   previousItems: string[]
-  /** Why the business may use the app or not, as in `explain`: a key of `REASONS`. */
+  /** The reason of the answer at the time of the call, without subscriptions that were only announced. */
   reason: Reason
   /**
    * Why the subscription was read that showed the change: see `cause` of `PurchaseChange`. `clock`: the answer of
-   * `entitledWhen` ended. Of several changes since the last call that of the first.
+   * `entitledWhen` ended. Of several changes that of the last.
    */
   cause: Cause
   /** When the access ends if the platform shows no change until then, by `entitledWhen`: ISO 8601, UTC. Or null. */
   accessUntil: string | null
 }
 
-/** What an entry of the journal about an entitlement comes to. */
-interface Telling {
-  /** Null: handlers have nothing to do, and are not called. */
-  payload: EntitlementChange | null
-  /** What handlers know then; null: the same as before. */
-  told: ToldItems | null
-}
-
 /**
- * Turns an entry about the entitlement of a business into what is true now, from the store. Rejects with
- * `entitlement_unknown` while that is not known, and with the store's own error when the store rejects.
+ * Turns the entries about the entitlement of a business that one call settles into what is true now, from the store. Rejects
+ * with `entitlement_unknown` while an import without announcements is being read, and with the store's own error.
  */
-export function createTellings(options: {
-  store: Pick<Store, 'subscriptionsOf' | 'toldOf'>
+export function createEntitlementChanges(options: {
+  store: Pick<Store, 'subscriptionsOf'>
   rules: DecisionRules
   now(): number
 }) {
   const { store, rules, now } = options
 
-  return async function tellingOf({ payload, subscriptionUid }: Entry): Promise<Telling> {
-    const { id, business_uid, cause, quiet } = JSON.parse(payload) as StoredEntitlement
+  return async function entitlementChangeOf(entries: readonly Entry[]): Promise<EntitlementChange> {
+    const flips = entries.map(({ payload }) => JSON.parse(payload) as StoredEntitlement)
+    const { id, business_uid, cause } = flips.at(-1) as StoredEntitlement
     const subscriptions = await store.subscriptionsOf(business_uid)
-    const before = await store.toldOf(business_uid)
-    const previousItems = [...before.items]
-    // The first read of a quiet import: its own item counts as told, and nothing else that changed meanwhile.
-    if (quiet) {
-      const its = subscriptions.find((each) => each.subscriptionUid === subscriptionUid)
-      const item = its?.entitles ? its.purchasableUid : null
-      const items = sorted(previousItems, item)
-      return { payload: null, told: { businessUid: business_uid, items, isByCall: false } }
+    const items = itemsOf(subscriptions, flips)
+    const { reason, accessUntil } = answerNow(business_uid, subscriptions, rules, now())
+    return {
+      id,
+      business_uid,
+      entitled: items.entitledItems.length > 0,
+      ...items,
+      reason,
+      cause,
+      accessUntil,
     }
-    const { decision, entitledItems } = entitlementNow(business_uid, subscriptions, rules, now())
-    if (!decision.known) {
-      const message = `Cannot tell whether the business is entitled: ${REASONS[decision.reason].meaning}`
-      throw new MarketplaceError('entitlement_unknown', message)
-    }
-    const isSame = JSON.stringify(entitledItems) === JSON.stringify(previousItems)
-    if (isSame && !before.isUncertain) return { payload: null, told: null }
-    const { entitled, reason, accessUntil } = decision
-    const change = { id, business_uid, entitled, entitledItems, previousItems, reason, cause, accessUntil }
-    return { payload: change, told: { businessUid: business_uid, items: entitledItems, isByCall: true } }
   }
 }
 
 /**
- * What is true of a business now, for handlers. `known` is false while the answer may become yes without a further entry: as
- * for a change (`answerOf`), what was only announced does not hold back an end.
- *
- * While the answer of a subscription is uncertain and another one entitles the business, it counts as when it was last read:
- * if that was wrong, its next read writes an entry.
+ * The items that entitle a business, as last read, and those before these flips. The flips are taken back one by one, because
+ * several subscriptions may give an item, and further flips may have followed.
  */
-export function entitlementNow(
+export function itemsOf(
+  subscriptions: readonly Pick<Subscription, 'entitles' | 'record'>[],
+  flips: readonly Pick<StoredEntitlement, 'before' | 'after'>[],
+): Pick<EntitlementChange, 'entitledItems' | 'previousItems'> {
+  const counts = new Map<string, number>()
+  function count(item: string | null, by: 1 | -1) {
+    if (item !== null) counts.set(item, (counts.get(item) ?? 0) + by)
+  }
+  const present = () => [...counts].flatMap(([item, times]) => (times > 0 ? item : [])).sort()
+  for (const { entitles, record } of subscriptions) if (entitles && record) count(record.purchasable_uid, 1)
+  const entitledItems = present()
+  for (const { before, after } of flips) {
+    count(after, -1)
+    count(before, 1)
+  }
+  return { entitledItems, previousItems: present() }
+}
+
+/** The answer for a business now. What was only announced does not count: it must not hide the reason of an end. */
+export function answerNow(
   business_uid: string,
   subscriptions: readonly Subscription[],
   rules: DecisionRules,
   now: number,
-): { decision: Decision; entitledItems: string[] } {
-  const judged = decide(business_uid, subscriptions, rules, now).subscriptions.map((verdict, i) => ({
-    verdict,
-    subscription: subscriptions[i] as Subscription,
-  }))
-  const counted = judged.filter(
-    ({ verdict, subscription }) => verdict.reason !== 'not_read_yet' || subscription.quiet,
-  )
-  const verdicts = counted.map(({ verdict }) => verdict)
-  const [best] = byWeight(verdicts)
-  const reason = best?.reason ?? 'unknown_business'
-  const decision = decisionOf(business_uid, reason, best?.asOf ?? null, verdicts, now)
-  const entitling = counted.filter(({ verdict, subscription }) =>
-    REASONS[verdict.reason].known ? verdict.entitled : subscription.entitles,
-  )
-  const items = entitling.map(({ verdict }) => verdict.purchasable_uid)
-  return { decision, entitledItems: decision.entitled ? sorted(items) : [] }
-}
-
-/** These items, each once, so that two lists of the same ones are equal. */
-function sorted(items: readonly (string | null)[], further: string | null = null): string[] {
-  return [...new Set([...items, further].filter((item) => item !== null))].sort()
+): { reason: Reason; accessUntil: string | null } {
+  const verdicts = decide(business_uid, subscriptions, rules, now).subscriptions
+  const isAwaited = ({ quiet }: Subscription, i: number) => quiet && verdicts[i]?.reason === 'not_read_yet'
+  // Its first read writes no entry, so nothing would correct what handlers were told before it.
+  if (subscriptions.some(isAwaited)) {
+    const message = `Cannot tell what entitles the business: ${REASONS.not_read_yet.meaning}`
+    throw new MarketplaceError('entitlement_unknown', message)
+  }
+  const counted = verdicts.filter(({ reason }) => reason !== 'not_read_yet')
+  const [best] = byWeight(counted)
+  return decisionOf(business_uid, best?.reason ?? 'unknown_business', best?.asOf ?? null, counted, now)
 }

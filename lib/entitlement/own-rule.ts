@@ -7,7 +7,8 @@ import type { SubscriptionRecord } from '../base/record.js'
 /**
  * The option `entitledWhen`: which records let a business in. It answers at once, for the time `now` (milliseconds, as of
  * `Date.now()`). `until` says when its answer ends, in any form that `new Date` takes. Then access ends, and the rule is
- * asked again. Without it the answer holds until the record changes.
+ * asked again. Without it the answer holds until the record changes. Each end makes a read, so give the end itself: one that
+ * moves with `now` makes a read each time it comes.
  *
  * @example
  * const trial: EntitledWhen = ({ purchase_state, created_at }) =>

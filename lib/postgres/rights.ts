@@ -42,6 +42,5 @@ export const TABLES = [
   'journal',
   'lanes',
   'handlers',
-  'told_entitlements',
   'searches',
 ]

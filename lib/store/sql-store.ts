@@ -15,7 +15,6 @@ import { createToldDead } from './journal/told-dead.js'
 import { createLaneClaims } from './lanes/claims.js'
 import { createLaneFinishes } from './lanes/finishes.js'
 import { createLanes } from './lanes/lanes.js'
-import { createToldEntitlements } from './lanes/told-entitlements.js'
 import { createGivenClaims } from './leases/given-claims.js'
 import { endAbandonedLeases, renewLease } from './leases/leases.js'
 import { createSuspects } from './leases/suspects.js'
@@ -63,8 +62,7 @@ export function createSqlStore(
   const searches = createSearches(engine, offsetOf, request)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
-  const told = createToldEntitlements(engine)
-  const journal = createJournal(engine, lanes, told)
+  const journal = createJournal(engine, lanes)
   const pruneJournal = createJournalPruning(engine, lanes)
   const prune = createToldDead(engine)
   const pruneSubscriptions = createSubscriptionPruning(engine)
@@ -112,12 +110,12 @@ export function createSqlStore(
     notify,
     announce,
   })
-  const finishLanes = createLaneFinishes(engine, lanes, told)
+  const finishLanes = createLaneFinishes(engine, lanes)
   const laneClaims = createLaneClaims({ engine, ...inside, lanes, suspects, finishLanes, offsetOf })
   const entries = createEntryList(engine, inside.read, offsetOf)
   const timelineOf = createTimeline(engine, inside.read, offsetOf)
   const erase = createErasing({
-    ...{ engine, read, write, lanes, searches, journal, told, offsetOf, notify, announce },
+    ...{ engine, read, write, lanes, searches, journal, offsetOf, notify, announce },
   })
 
   return {
@@ -140,9 +138,6 @@ export function createSqlStore(
     },
 
     subscriptionsOf: (businessUid) => read((db) => subscriptions.ofBusiness(db, businessUid)),
-    toldOf: (businessUid) => read((db) => told.of(db, businessUid)),
-    beginTelling: (lane, businessUid) =>
-      onDisk(() => inside.write((trx) => told.beginCall(trx, lane, businessUid))),
     subscriptionsNamed: (uids) => read((db) => subscriptions.named(db, uids)),
 
     claimReads: (options) => readClaims.claim(transactions, options),

@@ -22,7 +22,7 @@ describe.each(ENGINE_NAMES)('entries that were handed out, on %s', (engineName) 
     const { clock, jump } = jumpingClock()
     const { handlers, dispatcher } = dispatcherOver(store, {
       clock,
-      async payloadOf({ id }) {
+      async payloadOf([{ id }]) {
         jump(1_500)
         return id
       },
@@ -299,7 +299,7 @@ function dispatcherOver(store: Store, options: Partial<Parameters<typeof createD
   const dispatcher = createDispatcher({
     store,
     handlers,
-    payloadOf: ({ id }) => id,
+    payloadOf: ([{ id }]) => id,
     marketplace: () => undefined,
     concurrency: 8,
     timeoutMs: 30_000,

@@ -197,7 +197,7 @@ function dispatcherOver(store: Store, clock = systemClock) {
       classify: () => ({ recognised: false }),
       store,
       answerOf: () => ({ entitled: true, known: true, meaning: '' }),
-      tellingOf: async () => undefined,
+      entitlementChangeOf: async () => undefined,
     }),
     marketplace: () => undefined,
     concurrency: 8,

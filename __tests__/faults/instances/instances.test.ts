@@ -91,7 +91,7 @@ describe.each(ENGINE_NAMES)('several processes on %s', (engineName) => {
 
   it('G11 with old code work on the schema of a later version', async () => {
     const { address, sql, store } = await lab()
-    for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'told_entitlements', 'searches']) {
+    for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'searches']) {
       await sql(`alter table ${table} add column of_a_later_version text`)
       await sql(`create index ${table}_later on ${table} (of_a_later_version)`)
     }

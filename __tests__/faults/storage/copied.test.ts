@@ -535,7 +535,6 @@ async function rowsAt(address: string) {
     journal: (await of('journal', 'seq')).map(({ seq: _, ...row }) => row as Rows),
     lanes: (await of('lanes', 'key')).map(withoutEnd('due_at')),
     handlers: await of('handlers', 'topic'),
-    told: await of('told_entitlements', 'business_uid'),
     searches: (await of('searches', 'business_uid')).map(withoutEnd('search_at')),
     owner: await of('store_owner', 'id'),
     leases,

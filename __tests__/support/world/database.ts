@@ -46,14 +46,7 @@ export async function createDatabase(): Promise<Database> {
 
     async begin(ofWorld) {
       now = ofWorld
-      for (const table of [
-        'subscriptions',
-        'journal',
-        'lanes',
-        'handlers',
-        'told_entitlements',
-        'searches',
-      ]) {
+      for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'searches']) {
         await engine.write((trx) => sql`delete from ${sql.ref(table)}`.execute(trx))
       }
     },

@@ -1,9 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { MarketplaceError } from '../../../lib/base/errors.js'
-import type { Entry, ToldItems } from '../../../lib/store/port/store.js'
+import type { Entry } from '../../../lib/store/port/store.js'
 import { createHandlerCalls } from '../../../lib/work/handling/call-handlers.js'
 import { createHandlers } from '../../../lib/work/handling/handlers.js'
+import { type Unit, unitAt } from '../../../lib/work/handling/units.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 describe('an entry whose payload cannot be made now', () => {
@@ -72,51 +73,68 @@ describe('an entry whose payload cannot be made now', () => {
   })
 })
 
-describe('an entitlement', () => {
-  const told = { businessUid: 'b', items: ['pro'], isByCall: true }
-
-  it('calls nobody when there is nothing to do, and keeps what handlers know', async () => {
-    const { telling, called, begun } = tellings()
-    expect(await telling({ payload: null, told: null })).toEqual({ kind: 'done' })
-    const quiet = { ...told, isByCall: false }
-    expect(await telling({ payload: null, told: quiet })).toEqual({ kind: 'done', told: quiet })
-    expect([called, begun]).toEqual([[], []])
+describe('a unit of several entries', () => {
+  it('calls only the failed handlers again, and all of them when a further entry has joined it', async () => {
+    const { handlers, triedTogether } = calls()
+    const called: string[] = []
+    let fails = true
+    handlers.onEntitlement(() => void called.push('good'))
+    handlers.onEntitlement(() => {
+      called.push('bad')
+      if (fails) throw new Error('not yet')
+    })
+    const retried = { kind: 'retry', inMs: SECOND }
+    expect(await triedTogether(['e1'], null, 'lease 1')).toMatchObject(retried)
+    expect(called.splice(0)).toEqual(['good', 'bad'])
+    expect(await triedTogether(['e1'], 'lease 1', 'lease 2')).toMatchObject(retried)
+    expect(called.splice(0)).toEqual(['bad'])
+    expect(await triedTogether(['e1', 'e2'], 'lease 2', 'lease 3')).toMatchObject(retried)
+    expect(called.splice(0)).toEqual(['good', 'bad'])
+    fails = false
+    expect(await triedTogether(['e1', 'e2'], 'lease 3', 'lease 4')).toEqual({ kind: 'done' })
+    expect(called.splice(0)).toEqual(['bad'])
   })
 
-  it('calls every handler at each try, after the store knows that the call begins', async () => {
-    const { telling, called, begun, fail } = tellings()
-    fail(true)
-    expect(await telling({ payload: {}, told })).toMatchObject({ kind: 'retry', inMs: SECOND })
-    fail(false)
-    expect(await telling({ payload: {}, told })).toEqual({ kind: 'done', told })
-    expect(called).toEqual(['b', 'good', 'bad', 'b', 'good', 'bad'])
-    expect(begun).toEqual(['entitlement:b', 'entitlement:b'])
+  it('calls all handlers again when its first entry is dead, and the others are a unit of their own', async () => {
+    const { handlers, triedTogether } = calls({ retryDelaysMs: [] })
+    let called = 0
+    handlers.onEntitlement(() => void called++)
+    handlers.onEntitlement(() => {
+      throw new Error('a mistake')
+    })
+    expect(await triedTogether(['e1', 'e2'], null, 'lease 1')).toMatchObject({ kind: 'dead' })
+    expect(await triedTogether(['e2'], null, 'lease 1')).toMatchObject({ kind: 'dead' })
+    expect(called).toBe(2)
   })
+})
 
-  it('calls nobody if the lane was lost, or the store cannot write that the call begins', async () => {
-    const { telling, called, answer } = tellings()
-    answer(async () => false)
-    expect(await telling({ payload: {}, told })).toBeUndefined()
-    answer(() => Promise.reject(new MarketplaceError('store_unavailable', 'Cannot write')))
-    expect(await telling({ payload: {}, told })).toMatchObject({ kind: 'retry', isUntried: true })
-    expect(called).toEqual(['b', 'b'])
+describe('the units of a lane', () => {
+  it('are its entries one by one, and of an entitlement all that were handed out', () => {
+    const of = (kind: Entry['kind']) => ['e1', 'e2', 'e3'].map((id) => ({ id, kind }) as Entry)
+    const idsAt = (kind: Entry['kind'], place: number) => unitAt(of(kind), place)?.map(({ id }) => id)
+    for (const kind of ['event', 'change', 'unrecognised'] as const) {
+      expect(idsAt(kind, 0)).toEqual(['e1'])
+      expect(idsAt(kind, 2)).toEqual(['e3'])
+    }
+    expect(idsAt('entitlement', 0)).toEqual(['e1', 'e2', 'e3'])
+    expect(idsAt('entitlement', 1)).toEqual(['e2', 'e3'])
+    expect(idsAt('entitlement', 3)).toBeUndefined()
   })
 })
 
 /** The payload of this try cannot be made. */
 const UNKNOWN = { error: new MarketplaceError('entitlement_unknown', 'Cannot tell') }
 
-function calls() {
+function calls({ retryDelaysMs = [SECOND] } = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   const handlers = createHandlers()
   handlers.onChange(() => {})
   const made = createHandlerCalls({
     handlers,
     payloadOf: () => ({}),
-    store: { beginTelling: async () => true },
     marketplace: () => undefined,
     timeoutMs: SECOND,
-    retryDelaysMs: [SECOND],
+    retryDelaysMs,
     retentionMs: DAY,
     clock: clock.forProcess(),
   })
@@ -128,55 +146,15 @@ function calls() {
       const kind = entry.receivedAt === undefined ? 'event' : 'change'
       const whole = { id: 'e1', kind, name: 'some', attempt: 1, triedUnder: null, ...entry } as Entry
       const prepared = error === undefined ? { payload: {} } : { error }
-      return made.call(whole, prepared, { lease, interrupted: new AbortController().signal })
+      return made.call([whole], prepared, { lease, interrupted: new AbortController().signal })
     },
-  }
-}
-
-/** An entitlement of the business b with two handlers, one of which fails on request. */
-function tellings() {
-  const [called, begun]: [string[], string[]] = [[], []]
-  let fails = false
-  let answer = async () => true
-  const handlers = createHandlers()
-  handlers.onEntitlement(() => void called.push('good'))
-  handlers.onEntitlement(() => {
-    called.push('bad')
-    if (fails) throw new Error('not yet')
-  })
-  const made = createHandlerCalls({
-    handlers,
-    payloadOf: () => ({}),
-    store: {
-      async beginTelling({ id }, businessUid) {
-        called.push(businessUid)
-        const isHeld = await answer()
-        begun.push(id)
-        return isHeld
-      },
+    /** One try of a unit of entitlements, the first of which was last tried under a lease. */
+    triedTogether(ids: readonly string[], triedUnder: string | null, lease: string) {
+      const unit = ids.map((id, i) => {
+        return { id, kind: 'entitlement', name: '', attempt: 1, triedUnder: i === 0 ? triedUnder : null }
+      })
+      const interrupted = new AbortController().signal
+      return made.call(unit as unknown as Unit, { payload: {} }, { lease, interrupted })
     },
-    marketplace: () => undefined,
-    timeoutMs: SECOND,
-    retryDelaysMs: [SECOND],
-    retentionMs: DAY,
-    clock: createVirtualClock({ isBusy: () => false }).forProcess(),
-  })
-  const entry = {
-    ...{ id: 'e', kind: 'entitlement', name: '', key: 'entitlement:b', attempt: 1, triedUnder: null },
-  } as Entry
-  return {
-    called,
-    begun,
-    fail(now: boolean) {
-      fails = now
-    },
-    answer(next: typeof answer) {
-      answer = next
-    },
-    telling: (prepared: { payload: unknown; told: ToldItems | null }) =>
-      made.call({ ...entry, receivedAt: 0 }, prepared, {
-        lease: 'lease',
-        interrupted: new AbortController().signal,
-      }),
   }
 }

@@ -63,30 +63,39 @@ describe('the next read of a subscription whose answer ends', () => {
 })
 
 describe('the entries about the entitlement of a business', () => {
-  const businesses = (
-    before: Partial<Subscription>,
-    entitles: boolean,
-    shown: SubscriptionRecord = PURCHASED,
-  ) => {
+  const flips = (before: Partial<Subscription>, entitles: boolean, shown: SubscriptionRecord = PURCHASED) => {
     const found = { record: shown, state: shown.purchase_state, gone: null }
     return entitlementsOf(claimOf({ record: PURCHASED, ...before }), { found, entitles }, systemClock).map(
-      ({ businessUid }) => businessUid,
+      ({ businessUid, ...flip }) => [businessUid, flip.before, flip.after],
     )
   }
 
   it('are for a business whose access by the subscription begins, ends, or is of another item', () => {
-    expect(businesses({ entitles: false }, true)).toEqual(['b'])
-    expect(businesses({ entitles: true }, false)).toEqual(['b'])
-    expect(businesses({ entitles: true }, true, { ...PURCHASED, purchasable_uid: 'other' })).toEqual(['b'])
-    expect(businesses({ entitles: true }, true)).toEqual([])
-    expect(businesses({ entitles: false }, false, { ...PURCHASED, purchasable_uid: 'other' })).toEqual([])
+    const other = { ...PURCHASED, purchasable_uid: 'other' }
+    expect(flips({ entitles: false }, true)).toEqual([['b', null, 'p']])
+    expect(flips({ entitles: true }, false)).toEqual([['b', 'p', null]])
+    expect(flips({ entitles: true }, true, other)).toEqual([['b', 'p', 'other']])
+    expect(flips({ entitles: true }, true)).toEqual([])
+    expect(flips({ entitles: false }, false, other)).toEqual([])
   })
 
   it('are for both businesses of a move, as far as each has or had access by it', () => {
-    const moved = { ...PURCHASED, business_uid: 'c' }
-    expect(businesses({ entitles: true }, true, moved)).toEqual(['b', 'c'])
-    expect(businesses({ entitles: true }, false, moved)).toEqual(['b'])
-    expect(businesses({ entitles: false }, true, moved)).toEqual(['c'])
+    const moved = { ...PURCHASED, business_uid: 'c', purchasable_uid: 'other' }
+    const [ended, begun] = [
+      ['b', 'p', null],
+      ['c', null, 'other'],
+    ]
+    expect(flips({ entitles: true }, true, moved)).toEqual([ended, begun])
+    expect(flips({ entitles: true }, false, moved)).toEqual([ended])
+    expect(flips({ entitles: false }, true, moved)).toEqual([begun])
+  })
+
+  it('say what ended although the platform shows nothing any more', () => {
+    const gone = { record: null, state: null, gone: 'missing' } as const
+    const claim = claimOf({ record: PURCHASED, entitles: true })
+    expect(entitlementsOf(claim, { found: gone, entitles: false }, systemClock)).toMatchObject([
+      { businessUid: 'b', before: 'p', after: null },
+    ])
   })
 
   it('have the cause of the read, and each an id of its own', () => {

@@ -88,8 +88,8 @@ interface Found {
 }
 
 /**
- * Shows what would be replayed: each entry with its event, business and error, and what a handler of a change would get
- * now.
+ * Shows what would be replayed: each entry with its event, business and error, and what a handler of a change or an
+ * entitlement would get now.
  */
 async function preview(context: Context, marketplace: Marketplace, found: Found): Promise<ExitCode> {
   const { out } = context

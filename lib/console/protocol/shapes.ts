@@ -172,7 +172,10 @@ export interface HealthReply {
 
 /** An entry that a replay passes to its handlers. */
 export interface ReplaySample extends EntryRow {
-  /** Of a change: the `entitled` that a handler would get now. Null for other entries, and while the answer is not known. */
+  /**
+   * Of a change or an entitlement: the `entitled` that a handler would get now. Null for other entries, and while the answer is
+   * not known.
+   */
   entitled: boolean | null
 }
 

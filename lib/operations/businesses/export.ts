@@ -26,8 +26,6 @@ export interface BusinessData {
   })[]
   /** Subscriptions of other businesses for which an event named this business. */
   candidateOf: string[]
-  /** The items that the handlers of `onEntitlementChange` were last told of. */
-  toldItems: string[]
   /** Entries that name the business or one of its subscriptions, oldest first. */
   journal: JournalEntry[]
 }
@@ -42,7 +40,7 @@ const PIECE = 64 * 1024
 
 /** Reads the stored data of a business. */
 export function createExport(options: {
-  store: Pick<Store, 'listEntries' | 'listSubscriptions' | 'toldOf'>
+  store: Pick<Store, 'listEntries' | 'listSubscriptions'>
   rules: DecisionRules
   clock: Clock
 }) {
@@ -71,10 +69,6 @@ export function createExport(options: {
         yield page.map(({ subscriptionUid }) => subscriptionUid)
     }
 
-    async function* toldItems(): AsyncGenerator<readonly string[]> {
-      yield (await store.toldOf(business_uid)).items
-    }
-
     /** The entries of the business, then those of its subscriptions that do not name it. */
     async function* journal(): AsyncGenerator<JournalEntry[]> {
       const audit = auditUid(business_uid)
@@ -91,17 +85,16 @@ export function createExport(options: {
 
     return {
       head: { business_uid, exportedAt: isoOf(now) },
-      lists: { subscriptions, candidateOf, toldItems, journal },
+      lists: { subscriptions, candidateOf, journal },
     }
   }
 
   return {
     async data(businessUid: string | number): Promise<BusinessData> {
       const { head, lists } = read(businessUid)
-      const data: BusinessData = { ...head, subscriptions: [], candidateOf: [], toldItems: [], journal: [] }
+      const data: BusinessData = { ...head, subscriptions: [], candidateOf: [], journal: [] }
       for await (const page of lists.subscriptions()) data.subscriptions.push(...page)
       for await (const page of lists.candidateOf()) data.candidateOf.push(...page)
-      for await (const page of lists.toldItems()) data.toldItems.push(...page)
       for await (const page of lists.journal()) data.journal.push(...page)
       data.journal.sort((a, b) => compare(a.receivedAt, b.receivedAt) || compare(a.id, b.id))
       return data

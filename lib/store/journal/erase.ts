@@ -1,6 +1,5 @@
 import { nextTurn } from '../../base/waiting.js'
 import type { Lanes } from '../lanes/lanes.js'
-import type { ToldEntitlements } from '../lanes/told-entitlements.js'
 import type { Erased, Hint, NewAction } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
@@ -28,7 +27,6 @@ const ACTIONS = 100
  * 3. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
  * 4. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
  * 5. It deletes the entries that name the business.
- * 6. It deletes what handlers were told of the business: no finish of an entry that was deleted writes it again.
  *
  * Each step ends at what was there when the erasure began. What is added meanwhile is new data, so no flood of deliveries
  * prolongs it.
@@ -45,14 +43,13 @@ export function createErasing(options: {
   lanes: Lanes
   searches: Pick<Searches, 'erase'>
   journal: Pick<Journal, 'insertAction'>
-  told: Pick<ToldEntitlements, 'erase'>
   offsetOf: ClockOffset
   /** Gives a hint to this process. */
   notify(hint: Hint): void
   /** Gives a hint to all processes. */
   announce(hint: Hint): void
 }) {
-  const { engine, read, write, lanes, searches, journal, told, offsetOf, notify, announce } = options
+  const { engine, read, write, lanes, searches, journal, offsetOf, notify, announce } = options
 
   async function deleteEntries(trx: Connection, businessUid: string, which: Sql): Promise<number> {
     const found = await sql<{ id: string; key: string }>`
@@ -207,13 +204,6 @@ export function createErasing(options: {
     }
   }
 
-  function createTold(businessUid: string): Part {
-    return async (trx) => {
-      const rows = await told.erase(trx, businessUid)
-      return rows === 0 ? undefined : { rows }
-    }
-  }
-
   async function end(trx: Connection, { id }: NewAction, rows: number): Promise<number> {
     const written = await sql<{ payload: string; received_at: number }>`
       select payload, received_at from journal where id = ${id} ${engine.forUpdate}`.one(trx)
@@ -235,7 +225,7 @@ export function createErasing(options: {
     let rows = limits.searchCount
     try {
       rows += await actions(businessUid)
-      for (const createPart of [createCandidates, createSubscriptions, createEntries, createTold]) {
+      for (const createPart of [createCandidates, createSubscriptions, createEntries]) {
         const part = createPart(businessUid, limits)
         for (let done = await batch(part); done !== undefined; done = await batch(part, done.after)) {
           rows += done.rows

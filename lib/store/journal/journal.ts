@@ -1,5 +1,4 @@
 import type { Lanes } from '../lanes/lanes.js'
-import type { ToldEntitlements } from '../lanes/told-entitlements.js'
 import {
   type EntryKind,
   entitlementKey,
@@ -18,7 +17,7 @@ import { prepare, run } from '../sql/writes.js'
 import { unreadOf, unreadOfBusiness } from '../subscriptions/unread.js'
 import { isOfReadBy, isPendingBy } from './is-handled.js'
 
-/** What the read of a subscription found. `quiet`: its changes are not written. */
+/** What the read of a subscription found. `quiet`: nothing of it is written. */
 interface FoundByRead {
   subscriptionUid: string
   quiet: boolean
@@ -30,7 +29,7 @@ interface FoundByRead {
  * The table `journal`: adds and replays entries. docs/states.md has their states; `lanes/` and `handled-topics.ts` change
  * them, `prune.ts` deletes entries.
  */
-export function createJournal(engine: Engine, lanes: Lanes, told: Pick<ToldEntitlements, 'doubt'>) {
+export function createJournal(engine: Engine, lanes: Lanes) {
   const inserting = (unread: (of: Given<keyof typeof NEW_COLUMNS>['of']) => Sql, keepsPlan: boolean) =>
     prepare(
       engine,
@@ -125,15 +124,13 @@ export function createJournal(engine: Engine, lanes: Lanes, told: Pick<ToldEntit
 
     async replay(trx: Connection, id: string): Promise<boolean> {
       const find = async () => {
-        const [row] = await sql<
-          Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq' | 'business_uid'>
-        >`
-          select key, kind, topic, status, seq, business_uid from journal where id = ${id}`.execute(trx)
+        const [row] = await sql<Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq'>>`
+          select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
         return row
       }
       const found = await find()
       if (!found || found.kind === 'action') return false
-      const { key, kind, topic, business_uid: business } = found
+      const { key, topic } = found
       await run(engine, trx, ...lanes.enter([{ key, topic }]))
       // The entry is read again, now that the locked lane prevents its end.
       const wasPending = (await find())?.status === 'pending'
@@ -143,17 +140,17 @@ export function createJournal(engine: Engine, lanes: Lanes, told: Pick<ToldEntit
       if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
       // A prune has deleted it: that locks no lane.
       else await lanes.advance(trx, [key], 'free')
-      if (replayed && kind === 'entitlement' && business !== null) await told.doubt(trx, business)
       return replayed !== undefined
     },
   }
 }
 
 function entriesOf({ subscriptionUid, quiet, changes, entitlements }: FoundByRead): NewEntry[] {
+  if (quiet) return []
   const common = { name: '', subscriptionUid, issues: null }
-  const ofChanges = quiet ? [] : changes.map((change) => ({ ...change, ...common, kind: 'change' as const }))
-  const ofEntitlements = entitlements.map(({ id, businessUid, cause }) => {
-    const payload: StoredEntitlement = { id, business_uid: businessUid, cause, quiet }
+  const ofChanges = changes.map((change) => ({ ...change, ...common, kind: 'change' as const }))
+  const ofEntitlements = entitlements.map(({ id, businessUid, ...flip }) => {
+    const payload: StoredEntitlement = { id, business_uid: businessUid, ...flip }
     const entry = { id, businessUid, key: entitlementKey(businessUid), payload: JSON.stringify(payload) }
     return { ...entry, ...common, kind: 'entitlement' as const }
   })

@@ -1,10 +1,9 @@
 import { storable } from '../../base/record.js'
-import type { LaneFinish, ToldItems } from '../port/store.js'
+import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable, LanesTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { Lanes } from './lanes.js'
-import type { ToldEntitlements } from './told-entitlements.js'
 
 /**
  * Writes the results of the lanes whose lease is held, and ends these leases, unless they are to be kept. Returns
@@ -12,11 +11,7 @@ import type { ToldEntitlements } from './told-entitlements.js'
  * its commit was lost. Each entry remembers the lease of its last result, so the repeated run writes none over what happened
  * to the entry since, such as a replay.
  */
-export function createLaneFinishes(
-  engine: Engine,
-  lanes: Pick<Lanes, 'advance'>,
-  told: Pick<ToldEntitlements, 'write'>,
-) {
+export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
   /** Writes the results of all entries in one statement, because a backlog ends many at once. */
   async function writeResults(trx: Connection, finishes: readonly LaneFinish[]) {
     const rows = finishes.flatMap(resultsOf)
@@ -54,7 +49,6 @@ export function createLaneFinishes(
     const keys = new Set(held.map(({ key }) => key))
     const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
     await writeResults(trx, ours)
-    await told.write(trx, ours.flatMap(lastToldOf))
     // A new statement sees the entries that were accepted while the one before waited for its locks.
     const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
     const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
@@ -69,13 +63,6 @@ export function createLaneFinishes(
     const lost = finishes.filter((finish) => !ours.includes(finish))
     return [...keys, ...(await writtenBefore(trx, lost))]
   }
-}
-
-/** What the handlers of a lane know after its last result that changes it. All its entries are of one business. */
-function lastToldOf({ results }: LaneFinish): ToldItems[] {
-  const all = results.flatMap(({ result }) => (result.kind === 'done' && result.told) || [])
-  const last = all.at(-1)
-  return last ? [{ ...last, isByCall: all.some(({ isByCall }) => isByCall) }] : []
 }
 
 /** The results of a lane as rows. */

@@ -2,8 +2,9 @@ import { MINUTE } from '../../base/clock.js'
 import type { Leased, ReadClaim, RefreshRequest } from './subscriptions.js'
 
 /**
- * `entitlement`: what entitles a business may have changed. It has no answer, because the one at the time of its handling
- * counts. `action`: an action of a person on the journal or a business. It is done from the start and never handled.
+ * `entitlement`: a subscription gives a business another item than before, or none any more. It has no answer, because the
+ * one at the time of its handling counts. `action`: an action of a person on the journal or a business. It is done from the
+ * start and never handled.
  */
 export type EntryKind = 'event' | 'change' | 'entitlement' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'entitlement', 'unrecognised', 'action']
@@ -144,22 +145,6 @@ export interface Entry {
   triedUnder: string | null
 }
 
-/** What the handlers of the entitlement of a business know. */
-export interface Told {
-  /** The items with which they last succeeded, each once, sorted; none before that. */
-  items: readonly string[]
-  /** A call has begun since, or a person wants one. Nobody knows what a call did that has not succeeded. */
-  isUncertain: boolean
-}
-
-/** What they know from now on. */
-export interface ToldItems {
-  businessUid: string
-  items: readonly string[]
-  /** They have succeeded, so it is certain again. False: a quiet import, which calls none. */
-  isByCall: boolean
-}
-
 /** The results of entries of one lane. */
 export interface LaneFinish extends Leased {
   results: readonly EntryEnd[]
@@ -172,11 +157,11 @@ export interface EntryEnd {
   id: string
   attempt: number
   /**
-   * `told`: what the handlers of an entitlement know now. `retry`: due again in `inMs`. `dead`: only a replay makes it
-   * pending again. `stack` of an error of a handler: its class, message and frames, a line for each.
+   * `retry`: due again in `inMs`. `dead`: only a replay makes it pending again. `stack` of an error of a handler: its class,
+   * message and frames, a line for each.
    */
   result:
-    | { kind: 'done'; told?: ToldItems }
+    | { kind: 'done' }
     | { kind: 'retry'; inMs: number; error: string; stack?: string | null }
     | { kind: 'dead'; error: string; stack?: string | null }
 }

@@ -10,7 +10,6 @@ import type {
   Pruned,
   Retention,
   SuspectCalls,
-  Told,
   TurnedAway,
 } from './journal.js'
 import type { OtherBusinesses, ReadOthers, StoreObservation, SubscriptionCounts } from './operators.js'
@@ -91,13 +90,6 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
    * to the newest.
    */
   subscriptionsOf(businessUid: string): Promise<Subscription[]>
-  /** What the handlers of the entitlement of a business know. */
-  toldOf(businessUid: string): Promise<Told>
-  /**
-   * A call of these handlers begins: what they know is uncertain until one succeeds. On disk when this resolves. False, and
-   * nothing was written: the caller has lost the lane.
-   */
-  beginTelling(lane: Leased, businessUid: string): Promise<boolean>
   /** The subscriptions with these uids, at most 1,000, in no order. */
   subscriptionsNamed(subscriptionUids: readonly string[]): Promise<Subscription[]>
 
@@ -143,8 +135,8 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   /** Extends the lease of a lane. False when the caller has lost it. */
   renewLane(lane: Leased, leaseMs: number): Promise<boolean>
   /**
-   * Writes the results of entries of leased lanes, with what handlers know now. Returns the keys of the lanes whose results
-   * stand: whose lease is still the caller's, or was it when an earlier call with the same finish wrote them.
+   * Writes the results of entries of leased lanes. Returns the keys of the lanes whose results stand: whose lease is still
+   * the caller's, or was it when an earlier call with the same finish wrote them.
    */
   finishLanes(finishes: readonly LaneFinish[]): Promise<string[]>
   /**
@@ -167,20 +159,17 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   /** Writes the action of a person as an entry that is done. On disk when this resolves. */
   recordAction(action: NewAction): Promise<void>
   /**
-   * Deletes the data of a business: its subscriptions, the entries that name it or one of them, its candidacies, and what
-   * handlers know of it. It first writes `record` as an action. The actions of people stay as the audit, until their own
-   * retention ends: they have `auditUid(businessUid)` in place of the business, also in the reason, and none of its
-   * subscriptions. Actor and name stay.
+   * Deletes the data of a business: its subscriptions, the entries that name it or one of them, and its candidacies. It
+   * first writes `record` as an action. The actions of people stay as the audit, until their own retention ends: they have
+   * `auditUid(businessUid)` in place of the business, also in the reason, and none of its subscriptions. Actor and name stay.
    * `listEntries` and `timelineOf` find them by the uid itself. Reads and handlers under way lose their leases, so their
    * finishes change nothing. Events accepted meanwhile may stay.
    * It works in small batches. After a failure it may be called again.
    */
   erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
-   * Makes an entry pending again, from its first try. If the entry may
-   * have been handed out, the holder of its lane loses the lease, and the lane is due when that lease would have run
-   * out. The handlers of an entitlement are then called, also if they know what is true. False: no entry has this id, or it
-   * is an action.
+   * Makes an entry pending again, from its first try. If the entry may have been handed out, the holder of its lane loses
+   * the lease, and the lane is due when that lease would have run out. False: no entry has this id, or it is an action.
    */
   replayEntry(id: string): Promise<boolean>
   /**

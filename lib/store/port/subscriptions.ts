@@ -59,7 +59,7 @@ export interface Subscription {
   failure: string | null
   /** When the next read is due; null when given up, until the next request. */
   refreshAt: number | null
-  /** Never read, and only quiet imports and `refresh` requested it, so the first successful read writes no change. */
+  /** Never read, and only quiet imports and `refresh` requested it, so the first successful read writes no entry. */
   quiet: boolean
   /** Whether the last read that the app's rule could judge found that it gives access. */
   entitles: boolean
@@ -187,12 +187,15 @@ export interface ReadFinish {
   clearEnd?: boolean
   /**
    * The changes that the read shows, in order: one, or two when the subscription moved to another business. While the
-   * subscription is `quiet` the store writes none of them.
+   * subscription is `quiet` the store writes none of them, and no entitlement.
    */
   changes?: readonly NewChange[]
   /** See `Subscription`. Absent: unchanged. */
   entitles?: boolean
-  /** The businesses of which the subscription gives other access than before: none, one, or two after a move. */
+  /**
+   * The businesses to which the subscription gives another item than before: none, one, or two after a move. Every change of
+   * `entitles`, or of the item or business while it is true, has its entry here.
+   */
   entitlements?: readonly NewEntitlement[]
 }
 
@@ -202,14 +205,15 @@ export interface NewEntitlement {
   businessUid: string
   /** The cause of the read. */
   cause: Cause
+  /** The item that the subscription gave the business; null: none. */
+  before: string | null
+  /** The item that it gives now; null: none any more. */
+  after: string | null
 }
 
-/** The payload of such an entry. `quiet`: the first read of a quiet import, which calls no handler. */
-export interface StoredEntitlement {
-  id: string
+/** The payload of such an entry. */
+export interface StoredEntitlement extends Omit<NewEntitlement, 'businessUid'> {
   business_uid: string
-  cause: Cause
-  quiet: boolean
 }
 
 /** A change to store for `onPurchaseChange`. */
@@ -236,7 +240,7 @@ export type RefreshRequest =
    * This subscription, which is added if it is new. The first request decides its business; a later request with another
    * business makes that one the candidate. Only a record that the platform shows for the candidate moves the
    * subscription.
-   * `quiet`: the first successful read writes no change. An event, or a request of this kind without `quiet`, ends that.
+   * `quiet`: the first successful read writes no entry. An event, or a request of this kind without `quiet`, ends that.
    */
   | {
       kind: 'subscription'

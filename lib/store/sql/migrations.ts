@@ -173,11 +173,6 @@ function tables(engine: Dialect): Sql[] {
       rescued_at bigint,
       rescue_from bigint
     )`,
-    sql`create table told_entitlements (
-      business_uid ${engine.sortedText} primary key,
-      items text not null,
-      uncertain integer not null
-    ) ${engine.busyTable}`,
   ]
 }
 

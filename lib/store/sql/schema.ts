@@ -165,15 +165,6 @@ export interface HandlersTable {
   rescue_from: number | null
 }
 
-/** What the handlers of the entitlement of a business know. A business has no row before the first call. */
-export interface ToldEntitlementsTable {
-  business_uid: string
-  /** The items with which they last succeeded, each once, sorted (JSON). */
-  items: string
-  /** 1: a call has begun since and not succeeded, or a person wants one. */
-  uncertain: 0 | 1
-}
-
 /** The app that the store belongs to: one row, with the id 1. */
 export interface StoreOwnerTable {
   id: number

@@ -3,10 +3,11 @@ import { type Clock, HOUR, MINUTE, SECOND } from '../../base/clock.js'
 import { classOf, stackOf, thrownText } from '../../base/errors.js'
 import { deepFreeze } from '../../base/freeze.js'
 import { orAborted } from '../../base/waiting.js'
-import type { Entry, EntryEnd, EntryKind, Store, ToldItems } from '../../store/port/store.js'
+import type { Entry, EntryEnd, EntryKind } from '../../store/port/store.js'
 import { isRetryable } from '../leases/lease.js'
 import { createHandlerCall } from './call-handler.js'
 import type { AnyHandler, Handlers } from './handlers.js'
+import { lastOf, type Unit } from './units.js'
 
 /** One failed try of one handler. */
 export interface FailedCall {
@@ -23,17 +24,8 @@ export interface FailedCall {
   retryInMs: number | null
 }
 
-/**
- * What an entry of the kind `entitlement` comes to. `payload`: null if handlers have nothing to do. `told`: what they know
- * when they have succeeded; null: the same as before.
- */
-interface Telling {
-  payload: unknown
-  told: ToldItems | null
-}
-
-/** The payload of an entry, or why it cannot be made now. */
-type Prepared = { payload: unknown } | Telling | { error: unknown }
+/** The payload of a unit, or why it cannot be made now. */
+type Prepared = { payload: unknown } | { error: unknown }
 
 /**
  * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
@@ -46,18 +38,14 @@ export type Handled = EntryEnd['result'] & {
 }
 
 /**
- * Calls the handlers of an entry concurrently. When one fails, this process calls only the failed ones again. All of them
- * are called after a restart, a replay or a try of another process, if the lease of the first try was lost, for an
- * entry that is not among the last 1,000 that failed in part, and for an entitlement, which may be another one by then.
+ * Calls the handlers of a unit concurrently. When one fails, this process calls only the failed ones again. All of them
+ * are called after a restart, a replay or a try of another process, if the lease of the first try was lost, for a unit that
+ * has another last entry by then, and for one that is not among the last 1,000 that failed in part.
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
-  /**
-   * The payload for a handler, from the journal entry: a value or a promise. Handlers get it frozen. Of the kind
-   * `entitlement` a promise of a `Telling`.
-   */
-  payloadOf(entry: Entry): unknown
-  store: Pick<Store, 'beginTelling'>
+  /** The payload for a handler, from the journal entries: a value or a promise. Handlers get it frozen. */
+  payloadOf(unit: Unit): unknown
   marketplace: () => unknown
   timeoutMs: number
   /** Pauses between tries. After the last one the entry is dead until it is replayed. */
@@ -70,12 +58,12 @@ export function createHandlerCalls(options: {
   /** `label.handler` is the topic of the handler and its number in this process. `payload` is that of the entry. */
   onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string; payload: string }): void
 }) {
-  const { handlers, payloadOf, store, retryDelaysMs, onHandlerError = () => {} } = options
+  const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
   const putOffs = createPutOffs(options)
   /**
-   * The handlers of an entry that have succeeded while others failed, by entry id, with the lease of that try: after a replay,
-   * or a try of another process, all handlers are called.
+   * The handlers of a unit that have succeeded while others failed, by the id of its last entry, with the lease of that try:
+   * after a replay, or a try of another process, all handlers are called.
    */
   const succeeded = new LRUCache<string, { done: Set<AnyHandler>; lease: string }>({ max: 1_000 })
 
@@ -88,7 +76,8 @@ export function createHandlerCalls(options: {
   }
 
   /** The result of a try in which these handlers failed. */
-  function failed(entry: Entry, failures: readonly { handler: AnyHandler; error: unknown }[]): Handled {
+  function failed(unit: Unit, failures: readonly { handler: AnyHandler; error: unknown }[]): Handled {
+    const [entry] = unit
     const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
     const reportAll = () => {
       for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
@@ -100,7 +89,7 @@ export function createHandlerCalls(options: {
       thrown,
     }
     if (retryInMs === null) {
-      succeeded.delete(entry.id)
+      succeeded.delete(lastOf(unit).id)
       return { kind: 'dead', ...told, report: reportAll }
     }
     reportAll()
@@ -108,14 +97,14 @@ export function createHandlerCalls(options: {
   }
 
   /** An outage of the store or of the platform uses up no tries of an entry. */
-  function withoutPayload(entry: Entry, registered: readonly AnyHandler[], error: unknown): Handled {
+  function withoutPayload(unit: Unit, registered: readonly AnyHandler[], error: unknown): Handled {
     if (isRetryable(error)) {
-      const inMs = putOffs.pauseMs(entry)
+      const inMs = putOffs.pauseMs(unit[0])
       const end = { error: thrownText(error, MAX_ERROR_LENGTH), isUntried: true } as const
       return inMs === null ? { kind: 'dead', ...end } : { kind: 'retry', inMs, ...end }
     }
     return failed(
-      entry,
+      unit,
       registered.map((handler) => ({ handler, error })),
     )
   }
@@ -124,14 +113,10 @@ export function createHandlerCalls(options: {
     rest: one.rest,
 
     /** The payload for `call`, made just before it: a change says what is true then. Never throws or rejects. */
-    prepare(entry: Entry, interrupted: AbortSignal): Prepared | Promise<Prepared> {
-      const asPrepared = (made: unknown): Prepared => {
-        if (entry.kind !== 'entitlement') return { payload: deepFreeze(made) }
-        const { payload, told } = made as Telling
-        return { payload: deepFreeze(payload), told }
-      }
+    prepare(unit: Unit, interrupted: AbortSignal): Prepared | Promise<Prepared> {
+      const asPrepared = (payload: unknown): Prepared => ({ payload: deepFreeze(payload) })
       try {
-        const made = payloadOf(entry)
+        const made = payloadOf(unit)
         if (!(made instanceof Promise)) return asPrepared(made)
         return orAborted(made, interrupted).then(asPrepared, (error: unknown) => ({ error }))
       } catch (error) {
@@ -140,53 +125,44 @@ export function createHandlerCalls(options: {
     },
 
     /**
-     * The result of the entry. Undefined: the entry stays as it is, because it has no handler any more, or because its
-     * handlers were interrupted. Closing is not a failure of a handler and does not count as a try. `lease` is the token of
-     * its lane.
+     * The result of the unit. Undefined: its entries stay as they are, because they have no handler any more, or because
+     * their handlers were interrupted. Closing is not a failure of a handler and does not count as a try. `lease` is the
+     * token of their lane.
      */
     async call(
-      entry: Entry,
+      unit: Unit,
       prepared: Prepared,
       { lease, interrupted }: { lease: string; interrupted: AbortSignal },
     ): Promise<Handled | undefined> {
+      const [entry] = unit
+      const { id } = lastOf(unit)
       const registered = handlers.for(entry)
       if (registered.length === 0) return undefined
-      const before = succeeded.get(entry.id)
-      const finished = before?.lease === entry.triedUnder ? before.done : new Set<AnyHandler>()
+      const before = succeeded.get(id)
+      const done = before?.lease === entry.triedUnder ? before.done : new Set<AnyHandler>()
       if ('error' in prepared) {
-        if (finished.size > 0) succeeded.set(entry.id, { done: finished, lease })
-        return withoutPayload(entry, registered, prepared.error)
+        if (done.size > 0) succeeded.set(id, { done, lease })
+        return withoutPayload(unit, registered, prepared.error)
       }
       putOffs.ended(entry)
       const { payload } = prepared
-      const told = 'told' in prepared ? prepared.told : null
-      const done: Handled = told === null ? { kind: 'done' } : { kind: 'done', told }
-      if ('told' in prepared && payload === null) return done
-      if (told !== null) {
-        const lane = { id: entry.key, leaseToken: lease }
-        try {
-          if (!(await store.beginTelling(lane, told.businessUid)) || interrupted.aborted) return undefined
-        } catch (error) {
-          return withoutPayload(entry, registered, error)
-        }
-      }
-      const left = registered.filter((handler) => !finished.has(handler))
+      const left = registered.filter((handler) => !done.has(handler))
       const outcomes = await Promise.allSettled(
         left.map(async (handler) => {
           await one.call(handler, payload, entry, interrupted)
-          finished.add(handler)
+          done.add(handler)
         }),
       )
       const failures = outcomes.flatMap((outcome, i) =>
         outcome.status === 'rejected' ? [{ handler: left[i] as AnyHandler, error: outcome.reason }] : [],
       )
       if (failures.length === 0) {
-        succeeded.delete(entry.id)
-        return done
+        succeeded.delete(id)
+        return { kind: 'done' }
       }
       if (interrupted.aborted) return undefined
-      if (!('told' in prepared)) succeeded.set(entry.id, { done: finished, lease })
-      return failed(entry, failures)
+      succeeded.set(id, { done, lease })
+      return failed(unit, failures)
     },
   }
 }

@@ -15,6 +15,7 @@ import { createClasses } from '../leases/classes.js'
 import { createLeaseLoop, type LeaseLoop, type RunInSlot } from '../leases/lease-loop.js'
 import { createHandlerCalls, type Handled } from './call-handlers.js'
 import { createLaneResults, createResultWrites } from './results.js'
+import { unitAt } from './units.js'
 
 /**
  * Entries that one claim reads: SQLite takes about 2 ms for as many lanes with payloads of some hundred bytes. With twice
@@ -38,7 +39,7 @@ type HandlerCallsOptions = Parameters<typeof createHandlerCalls>[0]
  */
 export function createDispatcher(
   options: HandlerCallsOptions & {
-    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane' | 'beginTelling'>
+    store: Pick<Store, 'claimLanes' | 'finishLanes' | 'renewLane'>
     /** The topics whose entries may be claimed now. By default all that have handlers. */
     topics?(): Topic[]
     concurrency: number
@@ -123,14 +124,15 @@ export function createDispatcher(
     const beganAt = clock.monotonic()
     if (wasDoubtedSince(claimBegan, lane)) doubted.add(lane)
     try {
-      for (const [place, entry] of lane.entries.entries()) {
+      let place = 0
+      for (let unit = unitAt(lane.entries, 0); unit; unit = unitAt(lane.entries, place)) {
         await slices.yieldIfOver()
         // Before the payload: making it calls a function of the app too, `entitledWhen`.
         if (lane.lapses >= MAX_LAPSES) {
-          results.add(entry, endedTheProcess(lane.lapses))
+          results.add(unit[0], endedTheProcess(lane.lapses))
           break
         }
-        let prepared = calls.prepare(entry, interrupted)
+        let prepared = calls.prepare(unit, interrupted)
         // An event needs no look into the store, and so no promise.
         if (prepared instanceof Promise) prepared = await prepared
         let isConfirmed = true
@@ -138,17 +140,18 @@ export function createDispatcher(
         // handler is called: the payload may have been erased.
         while (isConfirmed && doubted.delete(lane)) {
           isConfirmed = await store.renewLane(lane, leaseMs).catch(() => false)
-          if (isConfirmed) prepared = await calls.prepare(entry, interrupted)
+          if (isConfirmed) prepared = await calls.prepare(unit, interrupted)
         }
         // After these waits, each of which may outlast the lease.
         if (!isConfirmed || interrupted.aborted || !isHeld() || !results.isHeld()) break
-        // The first entry is handled however long its payload took, or it would never be.
+        // The first unit is handled however long its payload took, or it would never be.
         if (place > 0 && clock.monotonic() - beganAt > SLOT_MS) break
-        const result = await calls.call(entry, prepared, { lease: lane.leaseToken, interrupted })
+        const result = await calls.call(unit, prepared, { lease: lane.leaseToken, interrupted })
         if (!result) break
-        results.add(entry, result)
-        // The next entry of an entitlement compares with what handlers know then, so that is written first.
-        if (result.kind === 'retry' || 'told' in result) break
+        const settled = result.kind === 'done' ? unit : [unit[0]]
+        for (const entry of settled) results.add(entry, result)
+        if (result.kind === 'retry') break
+        place += settled.length
         results.writeSoon()
       }
     } finally {

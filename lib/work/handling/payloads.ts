@@ -1,6 +1,7 @@
 import { MarketplaceError } from '../../base/errors.js'
 import type { Entry, Store, Subscription } from '../../store/port/store.js'
 import type { PurchaseChange, StoredChange } from '../reading/purchase-change.js'
+import type { Unit } from './units.js'
 
 /** A delivery that is not a known event, as `onUnrecognised` gets it. */
 export interface UnrecognisedDelivery {
@@ -15,17 +16,17 @@ export interface UnrecognisedDelivery {
 }
 
 /**
- * Turns journal entries into the payloads of handlers. That of a change is a promise, because it has the answer for the
- * business: the one from the store, never one from memory. It rejects with `entitlement_unknown` while the answer is not
- * known, and with the store's own error when the store rejects. Of an entitlement it is a `Telling` (`call-handlers.ts`).
+ * Turns units into the payloads of handlers. That of a change or an entitlement is a promise, because it has the answer for
+ * the business: the one from the store, never one from memory. It rejects with `entitlement_unknown` while the answer is not
+ * known, and with the store's own error when the store rejects.
  */
 export function createPayloads(options: {
   classify(envelope: unknown): { recognised: true; name: string; data: unknown } | { recognised: false }
   store: Pick<Store, 'subscriptionsOf'>
   answerOf(subscriptions: readonly Subscription[]): { entitled: boolean; known: boolean; meaning: string }
-  tellingOf(entry: Entry): Promise<unknown>
+  entitlementChangeOf(entries: readonly Entry[]): Promise<unknown>
 }) {
-  const { classify, store, answerOf, tellingOf } = options
+  const { classify, store, answerOf, entitlementChangeOf } = options
 
   async function withAnswer(change: StoredChange): Promise<PurchaseChange> {
     const { entitled, known, meaning } = answerOf(await store.subscriptionsOf(change.business_uid))
@@ -34,9 +35,9 @@ export function createPayloads(options: {
     throw new MarketplaceError('entitlement_unknown', message)
   }
 
-  return function payloadOf(entry: Entry): unknown {
-    const { id, kind, name, payload, issues, receivedAt: receivedMs } = entry
-    if (kind === 'entitlement') return tellingOf(entry)
+  return function payloadOf(unit: Unit): unknown {
+    const [{ id, kind, name, payload, issues, receivedAt: receivedMs }] = unit
+    if (kind === 'entitlement') return entitlementChangeOf(unit)
     const value: unknown = JSON.parse(payload)
     if (kind === 'change') return withAnswer(value as StoredChange)
     const receivedAt = new Date(receivedMs).toISOString()

@@ -46,13 +46,13 @@ export function entitlementsOf(
   { found, entitles = subscription.entitles }: Pick<Conclusion, 'found' | 'entitles'>,
   clock: Clock,
 ): NewEntitlement[] {
-  const before = subscription.entitles ? itemOf(subscription.record) : undefined
-  const after = entitles ? itemOf((found ?? subscription).record) : undefined
-  if (before?.businessUid === after?.businessUid && before?.item === after?.item) return []
-  const businesses = new Set([before, after].flatMap((each) => each?.businessUid ?? []))
-  return [...businesses].map((businessUid) => ({ id: newId(clock.now()), businessUid, cause }))
-}
-
-function itemOf(record: SubscriptionRecord | null) {
-  return record === null ? undefined : { businessUid: record.business_uid, item: record.purchasable_uid }
+  const former = subscription.entitles ? subscription.record : null
+  const present = entitles ? (found ?? subscription).record : null
+  const businesses = new Set([former, present].flatMap((record) => record?.business_uid ?? []))
+  return [...businesses].flatMap((businessUid) => {
+    const itemIn = (record: SubscriptionRecord | null) =>
+      record?.business_uid === businessUid ? record.purchasable_uid : null
+    const [before, after] = [itemIn(former), itemIn(present)]
+    return before === after ? [] : { id: newId(clock.now()), businessUid, cause, before, after }
+  })
 }

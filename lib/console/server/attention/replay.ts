@@ -91,7 +91,7 @@ const THIS_ENTRY = 'this entry'
 
 function effectOf(takes: number, matched: number, which: string, hasOlder: boolean): string {
   const again =
-    'A handler that has already succeeded is called again. For a change, `entitled` is what is true at that time.'
+    'A handler that has already succeeded is called again. For a change of a subscription or of the access, `entitled` is what is true at that time.'
   const older = hasOlder ? ' Older entries were not examined.' : ''
   if (which === THIS_ENTRY)
     return `Passes this entry to all of its handlers again, starting with the first try. ${again}`

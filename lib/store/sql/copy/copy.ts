@@ -3,7 +3,6 @@ import { MarketplaceError, messageOf } from '../../../base/errors.js'
 import { nextTurn, sleep } from '../../../base/waiting.js'
 import { createJournal } from '../../journal/journal.js'
 import { createLanes } from '../../lanes/lanes.js'
-import { createToldEntitlements } from '../../lanes/told-entitlements.js'
 import { TAKEN_BACK } from '../../leases/leases.js'
 import { appOf, ofCopied, UNFINISHED_COPY } from '../../ownership.js'
 import type { EntryStatus, NewAction } from '../../port/store.js'
@@ -63,7 +62,7 @@ export async function copyTables(options: {
       requireEqual(copied, await countsOf(from, reading(from)), CHANGED)
       if (await source.isTaken()) throw new Error(CHANGED)
       requireEqual(copied, await countsOf(to, (query) => query.execute(trx)), 'the target has other rows')
-      await createJournal(to, createLanes(to), createToldEntitlements(to)).insertAction(trx, action)
+      await createJournal(to, createLanes(to)).insertAction(trx, action)
       await setOwner(trx, fromOwner)
       return copied
     })
@@ -245,7 +244,6 @@ const namesOf = (columns: CopiedTable['columns']) => sql.join(Object.keys(column
 /** The count to which a row belongs. */
 function countOf({ name }: CopiedTable, row: Row): keyof CopiedCounts {
   if (name === 'journal') return row.status as EntryStatus
-  if (name === 'told_entitlements') return 'told'
   return name === 'handlers' ? 'topics' : (name as 'subscriptions' | 'lanes' | 'searches')
 }
 

@@ -6,13 +6,9 @@ import { type Sql, sql } from '../sql.js'
 import { ofStatus } from './tables.js'
 
 /**
- * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, the businesses
- * whose entitlement handlers were told of, and the searches.
+ * What a store contains: its subscriptions, the entries of each status, the lanes, the topics of handlers, and the searches.
  */
-export type CopiedCounts = Record<
-  'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'told' | 'searches',
-  number
->
+export type CopiedCounts = Record<'subscriptions' | EntryStatus | 'lanes' | 'topics' | 'searches', number>
 
 /** Asks a store, inside a transaction or outside of one. */
 export type Ask = <Of>(query: Sql<Of>) => Promise<Of[]>
@@ -53,7 +49,6 @@ export async function countsOf(engine: Pick<Engine, 'byIndex'>, ask: Ask): Promi
   counts.subscriptions = await count('subscriptions', 'subscription_uid', '')
   counts.lanes = await count('lanes', 'key', '')
   counts.topics = await count('handlers', 'topic', '')
-  counts.told = await count('told_entitlements', 'business_uid', '')
   counts.searches = await count('searches', 'business_uid', '')
   return counts
 }
@@ -70,6 +65,5 @@ export const noCounts = (): CopiedCounts => ({
   dead: 0,
   lanes: 0,
   topics: 0,
-  told: 0,
   searches: 0,
 })

@@ -1,14 +1,7 @@
 import { SECOND } from '../../../base/clock.js'
 import { ENTRY_KINDS, ENTRY_STATUSES } from '../../port/journal.js'
 import type { Engine } from '../engine.js'
-import type {
-  HandlersTable,
-  JournalTable,
-  LanesTable,
-  SearchesTable,
-  SubscriptionsTable,
-  ToldEntitlementsTable,
-} from '../schema.js'
+import type { HandlersTable, JournalTable, LanesTable, SearchesTable, SubscriptionsTable } from '../schema.js'
 import { type Sql, sql } from '../sql.js'
 
 /**
@@ -111,12 +104,6 @@ const HANDLERS: Record<keyof HandlersTable, Kind> = {
   rescue_from: 'lease',
 }
 
-const TOLD_ENTITLEMENTS: Record<keyof ToldEntitlementsTable, Kind> = {
-  business_uid: 'text',
-  items: 'text',
-  uncertain: 'number',
-}
-
 /** A table to copy, by a unique key. `page`: the keys of the next rows in their order, after a place. */
 export interface CopiedTable {
   name: string
@@ -132,7 +119,6 @@ export const COPIED_TABLES: readonly CopiedTable[] = [
   { name: 'journal', key: 'id', columns: JOURNAL, start: 0, page: pageOfJournal },
   byKey('lanes', 'key', LANES),
   byKey('handlers', 'topic', HANDLERS),
-  byKey('told_entitlements', 'business_uid', TOLD_ENTITLEMENTS),
   byKey('searches', 'business_uid', SEARCHES),
 ]
 
