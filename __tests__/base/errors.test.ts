@@ -88,8 +88,11 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'express/', kind: 'Error', text: 'accept returned', becomes: 'delivery_not_accepted' },
   { file: 'platform/', kind: 'ReadFailure', text: '', becomes: 'a result, or the code in it' },
   { file: 'platform/', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
+  { file: 'platform/find-subscriptions.ts', kind: 'Error', text: 'the list has the', becomes: 'an example' },
+  { file: 'platform/', kind: 'Unanswered', text: '', becomes: 'find_subscriptions_failed' },
   { file: 'base/waiting.ts', kind: 'DOMException', text: '', becomes: 'platform_unreachable' },
   { file: 'cli/', kind: 'Stop', text: '', becomes: 'a message and an exit code' },
+  { file: 'cli/dev/memory.ts', kind: 'TypeError', text: 'no number', becomes: 'a Stop' },
   { file: 'cli/', kind: 'InvalidArgumentError', text: '', becomes: 'a message of the command line' },
   { file: 'console/', kind: 'Refusal', text: '', becomes: 'a reply of the console' },
 ]
