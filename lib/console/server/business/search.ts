@@ -2,7 +2,7 @@ import type { Found, SearchReply } from '../../protocol/shapes.js'
 import type { ConsoleMarketplace } from '../rows.js'
 import type { Scans } from '../scans.js'
 import { distance, folded, formsOf } from './likeness.js'
-import { searchTerms } from './search-terms.js'
+import { isPossible, searchTerms } from './search-terms.js'
 
 /** Limit of exact lookups for one search. */
 const MAX_LOOKUPS = 16
@@ -24,7 +24,8 @@ export function createSearch(
   return async function search(pasted: string): Promise<SearchReply> {
     const terms = searchTerms(pasted)
     const others = terms.flatMap((term) => formsOf(term).slice(1))
-    for (const term of [...new Set([...terms, ...others])].slice(0, MAX_LOOKUPS)) {
+    const possible = [...new Set([...terms, ...others])].filter(isPossible)
+    for (const term of possible.slice(0, MAX_LOOKUPS)) {
       const found = await named(term)
       if (found) return { ...found, isKnown: true, terms, near: [] }
     }
@@ -96,7 +97,8 @@ const MIN_OPENING = 4
 /** The term and its first half, as they are and in the cases of `formsOf`. */
 function beginningsOf(term: string): string[] {
   const half = term.slice(0, Math.ceil(term.length / 2))
-  return [...new Set([...formsOf(term), half])].filter((each) => folded(each) !== '').slice(0, 5)
+  const beginnings = [...new Set([...formsOf(term), half])]
+  return beginnings.filter((each) => isPossible(each) && folded(each) !== '').slice(0, 5)
 }
 
 function pick({ business_uid, subscription_uid }: Found): Found {
