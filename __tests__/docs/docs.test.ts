@@ -5,7 +5,7 @@ import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/base/errors.js'
 import { PROBLEMS } from '../../lib/base/health.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { WARNINGS } from '../../lib/base/warnings.js'
-import { HISTORY_FACTS } from '../../lib/entitlement/next-step.js'
+import { FACTS } from '../../lib/entitlement/next-step.js'
 import { PURCHASE_STATES } from '../../lib/entitlement/purchase-state.js'
 import { REASONS } from '../../lib/entitlement/reasons.js'
 import { FAILURES } from '../../lib/entitlement/words.js'
@@ -150,17 +150,15 @@ describe('the pages on decisions', () => {
       'nextIf' in row ? Object.entries(row.nextIf).map(([key, { next }]) => [reason, key, next]) : [],
     )
     expect(specific).toEqual(inCode)
-    const keys: string[] = [FAILURES, PURCHASE_STATES, HISTORY_FACTS].flatMap((table) => Object.keys(table))
+    const keys: string[] = [FAILURES, PURCHASE_STATES, FACTS].flatMap((table) => Object.keys(table))
     for (const [, key] of inCode) expect(keys).toContain(key)
   })
 
-  it('have the words for every failure, and every fact of the history', () => {
+  it('have the words for every failure, and every fact', () => {
     const words = tableWith('Failure', 'In words').map((row) => [names(row.Failure)[0], row['In words']])
     expect(words).toEqual(Object.entries(FAILURES))
-    const facts = tableWith('Fact', 'In the history of the business')
-    expect(facts.map((row) => [names(row.Fact)[0], row['In the history of the business']])).toEqual(
-      Object.entries(HISTORY_FACTS),
-    )
+    const facts = tableWith('Fact', 'What it means')
+    expect(facts.map((row) => [names(row.Fact)[0], row['What it means']])).toEqual(Object.entries(FACTS))
   })
 
   it('have the reasons that only the guard gives', () => {

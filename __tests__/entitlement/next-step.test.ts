@@ -47,6 +47,22 @@ describe('the next step', () => {
     expect(stepFor('unknown_business').action).toBe('track')
   })
 
+  it('of a business without a subscription follows the search for one', () => {
+    const searched = (reason: Reason, pending: boolean, failure: string | null = null) =>
+      nextStepOf({ reason, subscriptions: [], search: { pending, failure } }, [], NOW)
+    expect(searched('unknown_business', false)).toMatchObject({
+      next: expect.stringContaining('read again: the app searches again'),
+      action: 'refresh',
+    })
+    expect(searched('unknown_business', false, 'token_refused').next).toContain('Does it have the app installed?')
+    for (const reason of ['not_read_yet', 'unknown_business'] as const) {
+      const { next, action } = searched(reason, true, 'find_subscriptions_failed')
+      expect([next, action]).toEqual([expect.stringContaining('its search has an error'), 'health'])
+      expect(searched(reason, true, 'platform_timeout').action).toBe('health')
+      expect(searched(reason, true)).toEqual({ next: REASONS[reason].next, action: REASONS[reason].action })
+    }
+  })
+
   it('names the items that they have and need', () => {
     const otherItems = { bought: ['a', 'b'], accepted: ['p'] }
     expect(nextStepOf({ reason: 'other_app', otherItems, subscriptions: [] }).next).toBe(

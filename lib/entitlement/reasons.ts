@@ -14,7 +14,7 @@ export interface ReasonRow extends NextStep {
   meaning: string
   /**
    * More specific next steps, the first of which applies: by the `purchase_state` or the `failure` of the subscriptions that
-   * decide, or by what the history shows.
+   * decide, by what the history shows, or without a subscription by the search for one.
    */
   nextIf?: Record<string, NextStep>
 }
@@ -52,6 +52,14 @@ const IF_READS_FAIL = {
   platform_reply_invalid: PLATFORM_IS_NOT_UNDERSTOOD,
 } as const
 
+const IF_SEARCHES_FAIL = {
+  ...IF_READS_FAIL,
+  find_subscriptions_failed: {
+    next: 'The app searches the platform for a purchase, and its search has an error. Call an operator, and show them the health of the app. Inform the customer that the problem is on our side.',
+    action: 'health',
+  },
+} as const
+
 /**
  * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false while
  * the answer is uncertain; then a page should ask the visitor to come back later, not to buy. `next`: what a support
@@ -83,7 +91,7 @@ export const REASONS = {
     meaning: 'A subscription was announced or is searched for, and the platform has not shown it yet.',
     next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again here. Else ask them to pay on the platform.',
     action: 'refresh',
-    nextIf: IF_READS_FAIL,
+    nextIf: IF_SEARCHES_FAIL,
   },
   stale: {
     rank: 2,
@@ -195,6 +203,13 @@ export const REASONS = {
     meaning: 'No event, no call and no search has named a subscription of this business.',
     next: 'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     action: 'track',
+    nextIf: {
+      ...IF_SEARCHES_FAIL,
+      searched: {
+        next: 'The app has searched the platform, which shows no purchase of this business. If the customer has bought just now, read again: the app searches again. Else ask which of their accounts bought the app, and look at that business.',
+        action: 'refresh',
+      },
+    },
   },
   invalid_business_uid: {
     rank: 13,
