@@ -110,7 +110,10 @@ describe('Read again of the console', () => {
     mountConsole(app, marketplace)
     const support = consoleCaller(`${url}/ops`, 'support')
     const readAgain = async () => (await support.act('refresh', { business_uid: 'b1' })).body
-    await until('it was searched', async () => (await marketplace.explain('b1')).reason === 'unknown_business')
+    await until(
+      'it was searched',
+      async () => (await marketplace.explain('b1')).reason === 'unknown_business',
+    )
     expect(await readAgain()).toMatchObject({
       outcome: 'Searched the platform: it shows no subscription of this business.',
       step: { action: 'refresh', next: expect.stringContaining('the app searches again') },
@@ -121,7 +124,9 @@ describe('Read again of the console', () => {
       outcome: expect.stringContaining('The platform could not be searched: '),
       step: { action: 'health', next: expect.stringContaining('its search has an error') },
     })
-    expect(failed.decision.explanation).toContain('the code of the app that searches the platform has an error')
+    expect(failed.decision.explanation).toContain(
+      'the code of the app that searches the platform has an error',
+    )
     expect(failed.decision.explanation).not.toContain('find_subscriptions_failed')
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     found = [platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid]

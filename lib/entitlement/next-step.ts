@@ -41,7 +41,7 @@ export function nextStepOf(
   }[] = [],
   now: number = Date.now(),
 ): NextStep {
-  const { next, action, nextIf = {} }: ReasonRow = REASONS[decision.reason]
+  const { next, action, customer, nextIf = {} }: ReasonRow = REASONS[decision.reason]
   const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
   const { search } = decision
   const ofSearch = search?.failure ?? (search?.pending === false ? ('searched' satisfies Fact) : undefined)
@@ -54,7 +54,7 @@ export function nextStepOf(
   const step = key === undefined ? undefined : nextIf[key]
   if (step?.action === 'replay') return { ...step, entryId: facts.get(key as Fact) as string }
   if (step) return { ...step }
-  return { next: otherItemsInWords(decision.otherItems) + next, action }
+  return { next: otherItemsInWords(decision.otherItems) + next, action, customer }
 }
 
 type Items = Parameters<typeof nextStepOf>[0]['otherItems']
