@@ -477,7 +477,9 @@ describe('the output', () => {
     for (const uid of uids) await runCliHere(['track', uid, '--business', uid], { env })
     const { stdout: input } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
     const other = await emptyStore()
-    expect(await runCliHere(['import', '-', '--no-wait'], { env: other.env, input })).toMatchObject({ code: 0 })
+    expect(await runCliHere(['import', '-', '--no-wait'], { env: other.env, input })).toMatchObject({
+      code: 0,
+    })
     const { stdout } = await runCliHere(['subscriptions', 'list', '--json'], { env: other.env })
     const stored = jsonLines<SubscriptionStatus>(stdout)
     expect(stored.map(({ subscription_uid }) => subscription_uid).sort()).toEqual(uids.sort())
