@@ -67,7 +67,9 @@ export function createParts<Custom extends EventDefinitions>(
   const { findSubscriptions } = given.platform
   const searches = findSubscriptions ? store : undefined
   // A process without a worker, such as the command line, may lack the option: a stored search shows that the others have it.
-  const storedSearches = searches ?? (options.worker ? undefined : { searchOf: (businessUid: string) => store.searchOf(businessUid) })
+  const storedSearches =
+    searches ??
+    (options.worker ? undefined : { searchOf: (businessUid: string) => store.searchOf(businessUid) })
 
   const { entitledWhen = (record: SubscriptionRecord) => grants(record.purchase_state) } = given
   const ownRule = createOwnRule({

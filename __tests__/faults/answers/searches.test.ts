@@ -271,27 +271,27 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
   itOfSeveral(
     'a process without a worker and without the option answers by the stored search, as the others do',
     async () => {
-    let isBroken = true
-    const { platform, marketplace, asked, codes, options } = await searching(
-      () => (isBroken ? Promise.reject(new Error('out of order')) : []),
-      IMPATIENT,
-    )
-    quietWarnings()
-    await marketplace.explain(B1)
-    await until('the search has failed', async () => (await codes()).includes('find_subscriptions_failed'))
-    const other = openMarketplace(platform, { store: options.store, worker: false, ...IMPATIENT })
-    expect(await other.explain(B1)).toMatchObject({
-      reason: 'not_read_yet',
-      known: false,
-      search: { failure: 'find_subscriptions_failed' },
-    })
-    expect(await codesOf(other)).toContain('find_subscriptions_failed')
-    // Nobody asks for a search of this one.
-    expect(await other.explain(B2)).toMatchObject({ reason: 'unknown_business', known: true })
-    isBroken = false
-    await until('it has answered', async () => (await marketplace.explain(B1)).known)
-    await until('the other knows it', async () => (await other.explain(B1)).known)
-    expect(new Set(asked)).toEqual(new Set([B1]))
+      let isBroken = true
+      const { platform, marketplace, asked, codes, options } = await searching(
+        () => (isBroken ? Promise.reject(new Error('out of order')) : []),
+        IMPATIENT,
+      )
+      quietWarnings()
+      await marketplace.explain(B1)
+      await until('the search has failed', async () => (await codes()).includes('find_subscriptions_failed'))
+      const other = openMarketplace(platform, { store: options.store, worker: false, ...IMPATIENT })
+      expect(await other.explain(B1)).toMatchObject({
+        reason: 'not_read_yet',
+        known: false,
+        search: { failure: 'find_subscriptions_failed' },
+      })
+      expect(await codesOf(other)).toContain('find_subscriptions_failed')
+      // Nobody asks for a search of this one.
+      expect(await other.explain(B2)).toMatchObject({ reason: 'unknown_business', known: true })
+      isBroken = false
+      await until('it has answered', async () => (await marketplace.explain(B1)).known)
+      await until('the other knows it', async () => (await other.explain(B1)).known)
+      expect(new Set(asked)).toEqual(new Set([B1]))
     },
     60_000,
   )
