@@ -1,5 +1,6 @@
 import express, { type NextFunction, type Request, type Response } from 'express'
-// An installed app writes: from 'marketplace-webhooks'
+// An installed app writes: from 'marketplace-webhooks' and 'marketplace-webhooks/console'
+import { type ConsoleOptions, consoleRouter } from '../lib/console/index.js'
 import { createMarketplace, type MarketplaceOptions, type PurchaseChange } from '../lib/index.js'
 
 /** An action of the app after a change or an event. A real app would open workspaces and send mail here. */
@@ -18,8 +19,13 @@ export type Activity =
  * | `GET /access` | returns the decision with its reason, for the app's own pages and for support |
  * | `POST /access/refresh` | reads the platform now, and answers like `GET /access` |
  * | `GET /health` | answers the load balancer |
+ * | `GET /ops` | the console for support and operators, whom `authorize` admits |
  */
-export function createReportsApp(options: MarketplaceOptions, onActivity: (activity: Activity) => void) {
+export function createReportsApp(
+  options: MarketplaceOptions,
+  onActivity: (activity: Activity) => void,
+  authorize: ConsoleOptions['authorize'],
+) {
   const marketplace = createMarketplace(options)
 
   // Called at least once for every change, in order for each business. So a real handler must be idempotent.
@@ -39,6 +45,8 @@ export function createReportsApp(options: MarketplaceOptions, onActivity: (activ
     const { status } = await marketplace.health()
     res.status(status === 'failing' ? 503 : 200).json({ status })
   })
+
+  app.use('/ops', consoleRouter(marketplace, { authorize }))
 
   app.use(signIn)
   app.get('/access', async (_req, res) => {

@@ -26,6 +26,8 @@ const { app, marketplace } = createReportsApp(
     },
   },
   (activity) => process.send?.(activity),
+  // Only this machine reaches the demo. A real app takes the person from its session.
+  () => ({ name: 'you', role: 'operator' }),
 )
 
 const server = app.listen(Number(PORT), '127.0.0.1', begin)

@@ -66,6 +66,10 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const { findSubscriptions } = given.platform
   const searches = findSubscriptions ? store : undefined
+  // A process without a worker, such as the command line, may lack the option: a stored search shows that the others have it.
+  const storedSearches =
+    searches ??
+    (options.worker ? undefined : { searchOf: (businessUid: string) => store.searchOf(businessUid) })
 
   const { entitledWhen = (record: SubscriptionRecord) => grants(record.purchase_state) } = given
   const ownRule = createOwnRule({
@@ -80,7 +84,7 @@ export function createParts<Custom extends EventDefinitions>(
     store,
     rules,
     waitMs: freshness.waitMs,
-    searches,
+    searches: storedSearches,
     clock,
     during: (query) => lifecycle.during(query),
   })
@@ -199,7 +203,7 @@ export function createParts<Custom extends EventDefinitions>(
       async counts() {
         const counts = await store.counts(freshness.maxStaleMs)
         // Without the option, those of an app that had it are left, which nobody makes.
-        return searches ? counts : { ...counts, failedSearches: 0, oldestSearchMs: null }
+        return storedSearches ? counts : { ...counts, failedSearches: 0, oldestSearchMs: null }
       },
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
       cleanUp: () => store.cleanUp(),

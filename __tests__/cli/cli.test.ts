@@ -2,11 +2,13 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { describe, expect, it } from '@jest/globals'
+import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { createProject } from '../package/installed-package.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { snippetsOf } from '../support/docs/pages.js'
-import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
+import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { serve, startPlatform } from '../support/scene.js'
+import { until } from '../support/until.js'
 
 const NOWHERE = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
 const SETTINGS = settingsFor(NOWHERE, 'sqlite:marketplace.db')
@@ -51,6 +53,42 @@ describe('the command line', () => {
     const { code, stdout, stderr } = await runCliHere(args, { env: SETTINGS })
     expect({ code, stdout }).toEqual({ code: 2, stdout: '' })
     expect(stderr).toMatch(why)
+  })
+
+  it('says at once what works while another process holds the database', async () => {
+    const store = join(temporaryFolder(), 'm.db')
+    const env = settingsFor(NOWHERE, `sqlite:${store}`)
+    await runCliHere(['migrate'], { env })
+    const lock = (await findSqlite()).open(`${store}-lock`)
+    lock.exec('begin exclusive')
+    const began = performance.now()
+    const running = startCli(['explain', 'b1'], { env })
+    await until('it is noted', () => running.stderr().includes('use the console of the app'))
+    expect(performance.now() - began).toBeLessThan(4_500)
+    const { code, stderr } = await running.ended
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('another process') })
+    lock.exec('rollback')
+    lock.close()
+  })
+
+  it('refresh searches the platform with the options of the app, and ends with 3 if no worker has done it', async () => {
+    const cwd = temporaryFolder()
+    const options = {
+      ...{ app: { clientId: 'a', clientSecret: 'b', purchasableUid: 'p' }, platform: NOWHERE },
+      ...{ deliverySecrets: 'q8Zr3mW5xK1vT7yB9nL2cD4f', store: `sqlite:${join(cwd, 'm.db')}` },
+    }
+    const text = JSON.stringify(options).replace('"platform":{', '"platform":{findSubscriptions:async()=>[],')
+    writeFileSync(join(cwd, 'options.mjs'), `export default ${text}`)
+    const config = ['--config', 'options.mjs']
+    expect(await runCli(['migrate', ...config], { cwd })).toMatchObject({ code: 0 })
+    const { code, stdout, stderr } = await runCli(['refresh', 'b1', '--wait', '1', '--json', ...config], {
+      cwd,
+    })
+    expect({ code, stderr }).toEqual({
+      code: 3,
+      stderr: expect.stringContaining('no worker has finished it'),
+    })
+    expect(jsonLines(stdout)).toMatchObject([{ isRead: false, search: { pending: true, failure: null } }])
   })
 
   it('ends with 2 and its help without a command, and with the reason for an unknown one', async () => {

@@ -53,7 +53,9 @@ describe('the completion', () => {
       expect({ path, words: found.sort() }).toEqual({ path, words: words.sort() })
     }
     expect(stdout).toContain(`'explain:show whether a business may use the app, and why'`)
-    expect(stdout).toContain(`' journal list --kind') compadd -- event change unrecognised action; return ;;`)
+    expect(stdout).toContain(
+      `' journal list --kind') compadd -- event change entitlement unrecognised action; return ;;`,
+    )
   })
 })
 

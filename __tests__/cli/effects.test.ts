@@ -471,6 +471,21 @@ describe('the output', () => {
     expect(stdout).toMatch(/^'=1\+1,"b,""1""",unknown,not_read_yet,,,,$/m)
   })
 
+  it('as CSV is taken by import as it was, whatever an identifier begins with', async () => {
+    const { env } = await emptyStore()
+    const uids = ['=1+1', '+1', '-1', '@a', "'b", "'=c", "''-d", 'e,"f"', 'plain']
+    for (const uid of uids) await runCliHere(['track', uid, '--business', uid], { env })
+    const { stdout: input } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
+    const other = await emptyStore()
+    expect(await runCliHere(['import', '-', '--no-wait'], { env: other.env, input })).toMatchObject({
+      code: 0,
+    })
+    const { stdout } = await runCliHere(['subscriptions', 'list', '--json'], { env: other.env })
+    const stored = jsonLines<SubscriptionStatus>(stdout)
+    expect(stored.map(({ subscription_uid }) => subscription_uid).sort()).toEqual(uids.sort())
+    for (const { subscription_uid, business_uid } of stored) expect(business_uid).toBe(subscription_uid)
+  })
+
   const SECRETS = ['canary-one "two" ü/%', 'canary-one', 'canary-pw%2F1']
 
   it('L1 hides a secret in every form, in results, notes, progress, warnings and errors, as text and as JSON', () => {

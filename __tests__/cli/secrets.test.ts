@@ -56,11 +56,11 @@ describe('the command line and secrets', () => {
       ['completion', 'bash'],
       ['erase', 'b1', '--yes', 'b1'],
     ]
-    // The list has every command except `secret`, which has to print one, and `dev`, which does not end.
+    // The list has every command except `secret`, which has to print one, and `demo` and `dev`, which do not end.
     const { stdout: help } = await runCliHere(['--help'])
     const names = [...help.matchAll(/^ {2}([a-z]+) (?:\[|<| )/gm)].map(([, name]) => name as string)
     const tried = new Set(commands.map(([name]) => name))
-    expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['dev', 'help', 'secret'])
+    expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['demo', 'dev', 'help', 'secret'])
 
     const debugged: string[] = []
     createDebug.enable('marketplace-webhooks:*')

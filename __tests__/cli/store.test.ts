@@ -43,6 +43,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
       { reason: 'unknown_business', entitled: false },
     ])
+    expect(unknown.stderr).toMatch(/has not searched the platform.* add --config/)
     expect(invalid.map(({ code }) => code)).toEqual([2, 2])
   })
 

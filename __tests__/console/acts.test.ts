@@ -64,7 +64,20 @@ describe('an action of the console', () => {
     expect((await operator.act('erase', { ...BUSINESS, typed: 'b/2' })).status).toBe(400)
     expect(did).toEqual([])
     expect((await operator.act('erase', { ...BUSINESS, typed: ' b/1 ' })).status).toBe(200)
-    expect(did).toEqual([['erase', 'b/1', RECORD]])
+    expect(did).toEqual([
+      ['exportText', 'b/1'],
+      ['erase', 'b/1', RECORD],
+    ])
+  })
+
+  it('erases nothing where nothing is stored', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    mountConsole(app, marketplace)
+    const operator = consoleCaller(`${url}/ops`, 'operator')
+    const { status, body } = await operator.act('erase', { ...BUSINESS, typed: 'b/1' })
+    expect([status, body.code]).toEqual([404, 'nothing_stored'])
+    expect(await marketplace.journal.list({ kind: 'action' })).toEqual([])
+    expect((await operator.read('stored', { business_uid: 'b/1' })).body).toMatchObject({ isStored: false })
   })
 
   it('shows the answer of the refresh, and names the file of an export without a path', async () => {
@@ -98,12 +111,24 @@ describe('a replay of the console', () => {
     const { body } = await operator.act('replay', { ...selection, reason: REASON })
     const taken = Array.from({ length: 1_000 }, (_, i) => idOf(101 + i))
     expect(body).toEqual({ replayed: 1_000, left: 1_000, hasOlder: true, ids: taken })
-    const [record, ...replayed] = did
+    const [record, ...rest] = did
     expect(record).toEqual([
       'recordAction',
       { actor: ACTOR, action: 'replay', reason: `2000 entries that are dead; ${REASON}` },
     ])
+    const replayed = rest.filter(([name]) => name === 'replay')
     expect(replayed).toEqual(taken.map((id) => ['replay', id]))
+    // Each of the two businesses has it in its timeline, before its first entry is replayed.
+    expect(rest.slice(0, 4).map(([name, given]) => (name === 'replay' ? given : (given as object)))).toEqual([
+      expect.objectContaining({ action: 'replay', businessUid: 'b-1', entryId: idOf(101) }),
+      idOf(101),
+      {
+        ...{ actor: ACTOR, action: 'replay', businessUid: 'b-0', entryId: idOf(102) },
+        reason: `one of 2000 entries that are dead; ${REASON}`,
+      },
+      idOf(102),
+    ])
+    expect(rest).toHaveLength(1_002)
   })
 
   it('shows the answer that a handler of a change would get, null while it is not known', async () => {
@@ -177,7 +202,7 @@ async function stage(
       refresh: noting('refresh', { ...decision, explanation: 'by this refresh' }),
       async *exportText(uid: string | number) {
         did.push(['exportText', uid])
-        yield '{}'
+        yield '{"journal":[{}]}'
       },
       erase: noting('erase'),
     },

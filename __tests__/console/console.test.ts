@@ -21,6 +21,9 @@ describe('consoleRouter', () => {
       { authorize, tokenKey: 'short' },
       { authorize, actionsPerMinute: 0 },
       { authorize, callsPerMinute: 1.5 },
+      { authorize, signInUrl: 'javascript:alert(1)' },
+      { authorize, signInUrl: '//other.example' },
+      { authorize, lookup: 'names' },
     ])
       expect(() => consoleRouter(marketplace, options as never)).toThrow(/Cannot create the console/)
   })
@@ -45,6 +48,20 @@ describe('consoleRouter', () => {
       }
     })
   }
+
+  it('links to the address where people sign in', async () => {
+    const { url } = await stage({ authorize: () => null, signInUrl: '/in?a=1&b="2"' })
+    expect(await (await fetch(`${url}/`)).text()).toContain('<a href="/in?a=1&#38;b=&#34;2&#34;">Sign in</a>')
+  })
+
+  it('says that the lookup of the app failed, and takes nobody for unknown', async () => {
+    for (const lookup of [() => Promise.reject(new Error('no network')), () => [{}], () => ({})]) {
+      const { url } = await stage({ lookup })
+      const { status, body } = await consoleCaller(url, 'support').read('search', { q: 'Bakery Lindt' })
+      expect([status, body]).toMatchObject([200, { isKnown: false, hasLookupFailed: true }])
+      expect(JSON.stringify(body)).not.toContain('network')
+    }
+  })
 
   it('denies access when authorize throws synchronously', async () => {
     const { url } = await stage({

@@ -99,6 +99,20 @@ describe('the outcome of a replay', () => {
     })
     expect((await operator.read('outcomes', { ids: ids(101) })).status).toBe(400)
   })
+
+  it('reads one entry at a time, because a payload may be large', async () => {
+    const { app, marketplace, url, deliver } = await createScene()
+    let [running, most] = [0, 0]
+    async function get(id: string) {
+      most = Math.max(most, ++running)
+      return marketplace.journal.get(id).finally(() => running--)
+    }
+    mountConsole(app, { ...marketplace, journal: { ...marketplace.journal, get } })
+    const { id } = await deliver({ entity_name: 'invoice', event_type: 'paid', data: {} })
+    const ids = [...Array.from({ length: 99 }, (_, n) => `e${n}`), id].join()
+    const { body } = await consoleCaller(`${url}/ops`, 'operator').read('outcomes', { ids })
+    expect([body.entries.map((entry: { id: string }) => entry.id), most]).toEqual([[id], 1])
+  })
 })
 
 async function stage() {

@@ -185,6 +185,8 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
   await ask('webhooks', {})
   await ask('live', {})
   await ask('health', {})
+  await ask('activity', {})
+  await ask('stored', business)
   await ask(
     'previewReplay',
     { status: 'dead' },

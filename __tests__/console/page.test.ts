@@ -161,12 +161,19 @@ describe('the page of the console', () => {
       'all entries are done',
       async () => (await marketplace.journal.list({ status: 'done', kind: 'event' })).length >= 3,
     )
-    const [action] = await marketplace.journal.list({ kind: 'action' })
+    const action = (await marketplace.journal.list({ kind: 'action' })).at(-1)
     expect(action?.payload).toMatchObject({
       actor: 'otto@example.com (operator)',
       action: 'replay',
       reason: '3 entries of application/installed; the ledger is back',
     })
+    for (const n of [1, 2, 3])
+      expect(await marketplace.businesses.history(`business-${n}`)).toContainEqual(
+        expect.objectContaining({
+          action: 'replay',
+          reason: 'one of 3 entries of application/installed; the ledger is back',
+        }),
+      )
     await press(page, 'Reload')
     await page.getByText('There are no dead and no retrying entries.').waitFor()
   })
@@ -288,7 +295,7 @@ describe('the page of the console', () => {
     const { marketplace, app, url } = await createScene()
     let isSignedIn = true
     const authorize = () => (isSignedIn ? PEOPLE.support : null)
-    mountConsole(app, marketplace, { authorize })
+    mountConsole(app, marketplace, { authorize, signInUrl: '/sign-in?to=ops' })
     const page = await open(`${url}/ops`, 'support', '#/business/business-1')
     await press(page, 'Track…')
     await page.getByLabel('Identifier of the subscription').fill('subscription-1')
@@ -297,6 +304,11 @@ describe('the page of the console', () => {
     const ignored = troubles.length
     await press(page, 'Track')
     await page.getByText('You are signed out.').waitFor()
+    const signIn = page.getByRole('link', { name: 'Sign in', includeHidden: true })
+    expect([await signIn.getAttribute('href'), await signIn.getAttribute('target')]).toEqual([
+      '/sign-in?to=ops',
+      '_blank',
+    ])
     await page.getByRole('dialog').getByText('You are not signed in.').waitFor()
     expect(await page.getByLabel('Identifier of the subscription').inputValue()).toBe('subscription-1')
     expect(await page.getByLabel('Reason').inputValue()).toBe('ticket 812')
@@ -313,7 +325,10 @@ describe('the page of the console', () => {
     await failedInstall(stage)
     const page = await open(stage.url, 'support', '#/health')
     await page.getByText('It works, but needs attention').waitFor()
-    await page.getByText('fix the handler, and replay the entries').waitFor()
+    await page.getByText('mend the handler, and replay the entries there').waitFor()
+    await page.getByRole('navigation').getByText('1 failed').waitFor()
+    await page.getByRole('link', { name: 'Open Needs attention' }).click()
+    await page.getByText('1 entry', { exact: true }).waitFor()
   })
 
   it('shows its health, and fits a phone, even if the database does not answer', async () => {
@@ -325,6 +340,90 @@ describe('the page of the console', () => {
     const page = await open(`${url}/ops`, 'support', '#/health', { viewport })
     await page.getByText('It does not work').waitFor()
     await check(page, 'health without a database', viewport.width)
+    await page.getByRole('link', { name: 'Live' }).click()
+    await page.getByText('The database of the app cannot be used at the moment.').waitFor()
+  })
+
+  it('shows on every chapter that the platform is down, and how many entries failed, counted up to a bound', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const { counts } = await marketplace.health()
+    if (counts === null) throw new Error('expected counts')
+    const code = 'reads_failing' as const
+    const health = async () => ({
+      status: 'degraded' as const,
+      problems: [{ code, message: 'most reads fail', next: 'Wait.' }],
+      counts: { ...counts, dead: 10_000, subscriptions: 1_000, active: 12 },
+    })
+    mountConsole(app, { ...marketplace, health })
+    const page = await open(`${url}/ops`, 'support')
+    for (const chapter of ['Live', 'Health', 'Business']) {
+      await page.getByRole('link', { name: chapter, exact: true }).click()
+      await page.getByText('The platform cannot be read at the moment.').waitFor()
+    }
+    await page.getByRole('navigation').getByText('10,000+').waitFor()
+    await page.getByRole('link', { name: 'Open Health' }).click()
+    for (const [words, number] of [
+      ['Known subscriptions', '1,000+'],
+      ['Active businesses', '12'],
+    ])
+      await page
+        .locator(`dt:text-is("${words}") + dd`)
+        .getByText(number as string, { exact: true })
+        .waitFor()
+  })
+
+  it('shows the last day as a chart, with the same in words', async () => {
+    const stage = await createStage({ isBroken: true })
+    await failedInstall(stage)
+    await stage.deliver({ entity_name: 'invoice', event_type: 'paid', data: { id: 'i-1' } })
+    const page = await open(stage.url, 'support', '#/health')
+    await page.getByRole('img', { name: 'In the last day: 2 deliveries, 0 handled, 1 failed.' }).waitFor()
+    await page.locator('.legend').getByText('2 deliveries').waitFor()
+    expect(await page.locator('.chart rect[data-series="failed"]').count()).toBe(24)
+  })
+
+  it('copies a text for the customer, in plain words', async () => {
+    const { url, platform, marketplace } = await createStage()
+    platform.purchase({ business_uid: 'business-1', payment: 'failed' })
+    await until(
+      'it is read',
+      async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
+    )
+    const page = await open(url, 'support', '#/business/business-1', { permissions: ['clipboard-write'] })
+    await headline(page, 'May not use the app')
+    await press(page, 'Copy text for the customer')
+    const text = page.locator('#customer-text')
+    await text.getByText('Please pay on the marketplace.').waitFor()
+    expect(await text.textContent()).not.toContain('business-1')
+  })
+
+  it('finds a business by what the app knows of it, and offers several', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const customers: Record<string, unknown> = { 'ada@shop.example': 'shop-1', Bakery: ['shop-2', 'shop-3'] }
+    mountConsole(app, marketplace, { lookup: async (text: string) => customers[text] })
+    const page = await open(`${url}/ops`, 'support')
+    await search(page, 'ada@shop.example')
+    await page.locator('.of').getByText('shop-1').waitFor()
+    await search(page, 'Bakery')
+    await page.getByRole('heading', { name: 'Did you mean' }).waitFor()
+    await page.locator('search').getByRole('link', { name: 'shop-3' }).click()
+    await page.locator('.of').getByText('shop-3').waitFor()
+  })
+
+  it('takes nobody for unknown while the lookup of the app fails, and opens and tracks all the same', async () => {
+    const { marketplace, app, url, platform } = await createScene()
+    mountConsole(app, marketplace, { lookup: () => Promise.reject(new Error('no network')) })
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    const page = await open(`${url}/ops`, 'support')
+    await search(page, 'business-1')
+    await page.getByText('The search of your app for names failed.').waitFor()
+    await page.getByRole('link', { name: 'Open it all the same' }).click()
+    await headline(page, 'Not known here')
+    await press(page, 'Track…')
+    await page.getByLabel('Identifier of the subscription').fill(uid)
+    await press(page, 'Track')
+    await headline(page, 'May use the app')
   })
 
   it('exports a business as a file, and erases it after its identifier was typed', async () => {
@@ -332,19 +431,30 @@ describe('the page of the console', () => {
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
     await until('the subscription is read', () => marketplace.isEntitled('business-1'))
     const page = await open(url, 'operator', '#/privacy')
-    await page.getByLabel('Business to export').fill('business-1')
-    await page.getByLabel('Reason of the export').fill('request 12')
+    const look = async (business: string) => {
+      await page.getByLabel('Business', { exact: true }).fill(business)
+      await press(page, 'Show what is stored')
+    }
+    await look('business-0')
+    await page.getByText('Nothing is stored for this business.').waitFor()
+    await look('business-1')
+    await page.getByText(/^Stored: 1 subscription of this business, and \d+ entries of the journal/).waitFor()
+    await page.getByText('After an erasure it loses its access').waitFor()
+    await page.getByLabel('Reason').fill('request 12')
     const [download] = await Promise.all([page.waitForEvent('download'), press(page, 'Export')])
     expect(download.suggestedFilename()).toBe('business-business-1.json')
 
-    await page.getByLabel('Business to erase').fill('business-1')
     await page.getByLabel('Type its identifier again').fill('business-2')
-    await page.getByLabel('Reason of the erasure').fill('request 12')
     expect(await page.getByRole('button', { name: 'Erase' }).isDisabled()).toBe(true)
     await page.getByLabel('Type its identifier again').fill('business-1')
     await press(page, 'Erase')
     await page.getByText(/Erased \d+ rows of business-1/).waitFor()
     expect(await marketplace.explain('business-1')).toMatchObject({ reason: 'unknown_business' })
+    platform.install('business-2')
+    await platform.settled()
+    await look('business-2')
+    await page.getByText('This business has no access now').waitFor()
+    expect(await page.getByLabel('Reason').inputValue()).toBe('request 12')
   })
 
   it('can be used with the keyboard alone', async () => {

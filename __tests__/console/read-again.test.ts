@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { readAgainInWords } from '../../lib/console/server/business/read-again.js'
 import type { Decision } from '../../lib/index.js'
+import { quietWarnings } from '../support/output.js'
 import { createScene } from '../support/scene.js'
 import { consoleCaller, mountConsole } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
@@ -38,6 +39,19 @@ describe('the words after Read again', () => {
     expect(words([], [])).toMatch(/^There is nothing to read: /)
     expect(words([one({})], [one({ pending: true })])).toMatch(/^Not read yet: /)
     expect(words([one({})], [], 'store_unavailable')).toMatch(/^The outcome is not known: /)
+  })
+
+  it('say what a search for a subscription did', () => {
+    const after = (pending: boolean, failure: string | null = null) =>
+      readAgainInWords(of([]), { ...of([]), search: { pending, failure } })
+    expect(after(false)).toBe('Searched the platform: it shows no subscription of this business.')
+    expect(after(true)).toMatch(/^The platform is not searched yet: /)
+    expect(after(true, 'find_subscriptions_failed')).toBe(
+      'The platform could not be searched: the code of the app that searches the platform has an error. The app tries again by itself.',
+    )
+    expect(after(false, 'token_refused')).toBe(
+      'The platform could not be searched: the platform gives the app no access to this business.',
+    )
   })
 
   it('count several subscriptions, and name those that changed', () => {
@@ -82,11 +96,50 @@ describe('Read again of the console', () => {
     )
     down.remove()
   })
+
+  it('says what a search of the platform found, where the app searches', async () => {
+    let found: string[] | undefined = []
+    const { platform, marketplace, app, url } = await createScene({
+      platform: {
+        findSubscriptions: () => found ?? Promise.reject(new Error('no list')),
+      },
+      freshness: { waitMs: 0 },
+    })
+    quietWarnings()
+    platform.addBusiness('b1')
+    mountConsole(app, marketplace)
+    const support = consoleCaller(`${url}/ops`, 'support')
+    const readAgain = async () => (await support.act('refresh', { business_uid: 'b1' })).body
+    await until(
+      'it was searched',
+      async () => (await marketplace.explain('b1')).reason === 'unknown_business',
+    )
+    expect(await readAgain()).toMatchObject({
+      outcome: 'Searched the platform: it shows no subscription of this business.',
+      step: { action: 'refresh', next: expect.stringContaining('the app searches again') },
+    })
+    found = undefined
+    const failed = await readAgain()
+    expect(failed).toMatchObject({
+      outcome: expect.stringContaining('The platform could not be searched: '),
+      step: { action: 'health', next: expect.stringContaining('its search has an error') },
+    })
+    expect(failed.decision.explanation).toContain(
+      'the code of the app that searches the platform has an error',
+    )
+    expect(failed.decision.explanation).not.toContain('find_subscriptions_failed')
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    found = [platform.purchase({ business_uid: 'b1', payment: 'succeeded' }).uid]
+    await until('it is found', async () => (await readAgain()).headline === 'May use the app')
+  })
 })
 
 function words(before: Verdict[], after: Verdict[], reason: Decision['reason'] = 'purchased'): string {
-  const of = (subscriptions: Verdict[]) => ({ reason, subscriptions }) as Decision
-  return readAgainInWords(of(before), of(after))
+  return readAgainInWords(of(before, reason), of(after, reason))
+}
+
+function of(subscriptions: Verdict[], reason: Decision['reason'] = 'purchased'): Decision {
+  return { reason, subscriptions } as Decision
 }
 
 function one(verdict: Partial<Verdict>): Verdict {

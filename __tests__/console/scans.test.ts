@@ -30,6 +30,7 @@ describe.each(ENGINE_NAMES)('a question of a person to large tables on %s', (eng
       ['shapes', {}, 1],
       ['webhooks', {}, 1],
       ['live', {}, 0],
+      ['activity', {}, 1],
       ['live', { after: 'an entry that is gone' }, 1],
       ['search', { q: 'is it b-0004000, s-0004001, x-1, x-2, x-3 or x-4' }, 0],
       ['search', { q: 'nobody-knows' }, 1],

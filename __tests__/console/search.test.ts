@@ -59,6 +59,15 @@ describe('the search of the console', () => {
     })
   })
 
+  it.each([
+    ['that become longer in upper case', `ﬁ${'x'.repeat(253)}ﬁ`],
+    ['of which the half would be cut within a character', `ab${'😀'.repeat(4)}`],
+    ['with a control character inside', 'nobody\u0001here'],
+  ])('finds nothing, and does not fail, for characters %s', async (_which, q) => {
+    const { search } = await stage()
+    expect(await search(q)).toMatchObject({ isKnown: false })
+  })
+
   it('suggests at most five', async () => {
     const { search, marketplace } = await stage()
     for (let n = 0; n < 9; n++)

@@ -5,7 +5,7 @@ import { ERROR_CODES, type ErrorCode, REFUSALS } from '../../lib/base/errors.js'
 import { PROBLEMS } from '../../lib/base/health.js'
 import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { WARNINGS } from '../../lib/base/warnings.js'
-import { HISTORY_FACTS } from '../../lib/entitlement/next-step.js'
+import { FACTS } from '../../lib/entitlement/next-step.js'
 import { PURCHASE_STATES } from '../../lib/entitlement/purchase-state.js'
 import { REASONS, type ReasonRow } from '../../lib/entitlement/reasons.js'
 import { FAILURES } from '../../lib/entitlement/words.js'
@@ -156,7 +156,7 @@ describe('the pages on decisions', () => {
   })
 
   it('are of states, failures and facts that exist', () => {
-    const keys: string[] = [FAILURES, PURCHASE_STATES, HISTORY_FACTS].flatMap((table) => Object.keys(table))
+    const keys: string[] = [FAILURES, PURCHASE_STATES, FACTS].flatMap((table) => Object.keys(table))
     for (const row of Object.values(REASONS))
       for (const key of Object.keys('nextIf' in row ? row.nextIf : {})) expect(keys).toContain(key)
   })

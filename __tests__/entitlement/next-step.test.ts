@@ -19,6 +19,17 @@ describe('the next step', () => {
       }
   })
 
+  it('has a text for the customer, in whole sentences without a code word, that says nothing of an operator', () => {
+    for (const { customer, nextIf = {} } of Object.values<ReasonRow>(REASONS))
+      for (const text of [customer, ...Object.values(nextIf).map((step) => step.customer)]) {
+        expect(text).toMatch(/^[A-Z].{20,}[.]$/)
+        expect(text).not.toMatch(/_|\bapp\.\w|operator|developer|customer|track|database/)
+      }
+    expect(stepFor('not_purchased', [['not_purchased', 'suspended']]).customer).toContain(
+      'pay on the marketplace',
+    )
+  })
+
   it('follows the state or the failure that all deciding subscriptions share', () => {
     const suspended: Judged = ['not_purchased', 'suspended']
     expect(stepFor('not_purchased', [suspended, suspended]).next).toContain('payment failed')
@@ -28,7 +39,10 @@ describe('the next step', () => {
         ['missing', null],
       ]).next,
     ).toContain('was canceled')
-    expect(stepFor('not_purchased', [['not_purchased', 'canceled'], suspended])).toEqual({ next, action })
+    expect(stepFor('not_purchased', [['not_purchased', 'canceled'], suspended])).toMatchObject({
+      next,
+      action,
+    })
     expect(stepFor('stale', [['stale', 'purchased', 'app_credentials_refused']]).action).toBe('health')
     expect(stepFor('unreadable', [['unreadable', null, 'platform_record_mismatch']]).action).toBe('none')
   })
@@ -42,9 +56,27 @@ describe('the next step', () => {
   })
 
   it('is that of the reason otherwise', () => {
-    expect(stepFor('not_purchased', [['not_purchased', 'constructor']])).toEqual({ next, action })
-    expect(stepFor('not_purchased')).toEqual({ next, action })
+    expect(stepFor('not_purchased', [['not_purchased', 'constructor']])).toMatchObject({ next, action })
+    expect(stepFor('not_purchased')).toMatchObject({ next, action })
     expect(stepFor('unknown_business').action).toBe('track')
+  })
+
+  it('of a business without a subscription follows the search for one', () => {
+    const searched = (reason: Reason, pending: boolean, failure: string | null = null) =>
+      nextStepOf({ reason, subscriptions: [], search: { pending, failure } }, [], NOW)
+    expect(searched('unknown_business', false)).toMatchObject({
+      next: expect.stringContaining('read again: the app searches again'),
+      action: 'refresh',
+    })
+    expect(searched('unknown_business', false, 'token_refused').next).toContain(
+      'Does it have the app installed?',
+    )
+    for (const reason of ['not_read_yet', 'unknown_business'] as const) {
+      const { next, action } = searched(reason, true, 'find_subscriptions_failed')
+      expect([next, action]).toEqual([expect.stringContaining('its search has an error'), 'health'])
+      expect(searched(reason, true, 'platform_timeout').action).toBe('health')
+      expect(searched(reason, true).next).toBe(REASONS[reason].next)
+    }
   })
 
   it('names the items that they have and need', () => {

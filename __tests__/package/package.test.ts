@@ -2,10 +2,16 @@ import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync } from 'node:fs'
 import { extname, join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import { PLACES } from '../../example-app/demo/code-pieces.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { createProject, type Project, packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
+
+/** The sources of which the page of the demo shows pieces. */
+const SHOWN_IN_THE_DEMO = [
+  ...new Set(Object.values(PLACES).flatMap((places) => places.map(([, file]) => file))),
+]
 
 describe('the packed package', () => {
   const { files, tarball } = packed()
@@ -20,6 +26,14 @@ describe('the packed package', () => {
         .filter((file) => form === 'esm' || !file.startsWith('cli/'))
         .flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
     )
+    const demo = [
+      ...readdirSync(join(ROOT, 'example-app'), { recursive: true, encoding: 'utf8' })
+        .map((file) => file.replaceAll('\\', '/'))
+        .filter((file) => file.endsWith('.ts') || file.startsWith('demo/page/'))
+        .map((file) => `dist/demo/${file.replace(/\.ts$/, '.js')}`),
+      ...SHOWN_IN_THE_DEMO.map((file) => `dist/demo/${file}`),
+      'dist/demo/demo/page/look.css',
+    ]
     const papers = [
       ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
       ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
@@ -27,7 +41,7 @@ describe('the packed package', () => {
         .map((file) => `docs/${file}`),
       ...['dist/cjs/package.json', 'package.json'],
     ]
-    expect([...files].sort()).toEqual([...built, ...papers].sort())
+    expect([...files].sort()).toEqual([...built, ...demo, ...papers].sort())
   })
 
   it('has a chapter of the changelog for this version', () => {
@@ -130,6 +144,15 @@ ${STORY}`,
       )
     }
   })
+
+  it('plays its demo by npx, and names the line that installs it', async () => {
+    const { code, stdout, stderr } = await project.npx(['marketplace-webhooks', 'demo', '--once'])
+    expect({ code, last: stdout.trimEnd().split('\n').at(-1) }).toEqual({
+      code: 0,
+      last: expect.stringMatching(/^(\d+) of \1 decisions were right$/),
+    })
+    expect(stderr).toContain('npm install marketplace-webhooks express')
+  }, 240_000)
 
   it('runs its command by npx, which asks the app in its folder', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

@@ -11,6 +11,8 @@ export interface AppProcess {
   /** Sends SIGTERM: the app closes by itself. Resolves when the process has ended. */
   stop(): Promise<void>
   isRunning(): boolean
+  /** The address of its console; null before the first start. */
+  consoleUrl(): string | null
   /** When the running process was started; Infinity while none runs. */
   startedAt(): number
   /** A request made by a signed-in business. Rejects when the app is not running. */
@@ -89,6 +91,7 @@ export function createAppProcess(options: {
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
     isRunning: () => isReady,
+    consoleUrl: () => (port === 0 ? null : `http://127.0.0.1:${port}/ops`),
     startedAt: () => startedAt,
     async request(method, path, businessUid) {
       if (!isReady) throw new Error('the app is not running')

@@ -16,9 +16,9 @@ export type Demo = Awaited<ReturnType<typeof openDemo>>
 
 /**
  * The parts of the demo: a simulated platform, the app in a separate process with its database in a temporary folder,
- * and the timeline of both. `here` is the folder of the demo.
+ * and the timeline of both. `appScript` starts the app.
  */
-export async function openDemo({ here }: { here: string }) {
+export async function openDemo({ appScript }: { appScript: string }) {
   const clientId = 'reports'
   const clientSecret = randomBytes(24).toString('base64url')
   const folder = await mkdtemp(join(tmpdir(), 'reports-demo-'))
@@ -37,7 +37,7 @@ export async function openDemo({ here }: { here: string }) {
   let waitingDeliveries = 0
 
   const app = createAppProcess({
-    script: join(here, '..', 'server.ts'),
+    script: appScript,
     env: {
       MARKETPLACE_CLIENT_ID: clientId,
       MARKETPLACE_CLIENT_SECRET: clientSecret,

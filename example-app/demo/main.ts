@@ -2,7 +2,7 @@
  * `npm run demo`: the app, a simulated platform, and a page to play with both. PORT chooses its port.
  * `npm run demo -- --once`: plays the life of a subscription, and exits 0 only if every decision was right.
  */
-import { dirname } from 'node:path'
+import { dirname, extname, join } from 'node:path'
 import { BUSINESSES } from './businesses.js'
 import { type Demo, openDemo } from './demo.js'
 import { servePage } from './page-server.js'
@@ -11,8 +11,12 @@ import { scenarioOf } from './scenario.js'
 import { createTerminalLog } from './terminal-log.js'
 import { textOfDecision } from './timeline-texts.js'
 
+const SCRIPT = process.argv[1] as string
+const HERE = dirname(SCRIPT)
+
 async function main(): Promise<number> {
-  const demo = await openDemo({ here: dirname(process.argv[1] as string) })
+  // In the package the scripts are JavaScript.
+  const demo = await openDemo({ appScript: join(HERE, '..', `server${extname(SCRIPT)}`) })
   const interrupted = new Promise<void>((resolve) => {
     for (const signal of ['SIGINT', 'SIGTERM']) process.once(signal, () => resolve())
     // The reader of the output has ended (`| head`). Without this listener the process would end without removing its database.
@@ -65,7 +69,7 @@ async function stayOpen(demo: Demo, interrupted: Promise<void>): Promise<0> {
   await demo.startApp()
   const page = await servePage({
     demo,
-    here: dirname(process.argv[1] as string),
+    here: HERE,
     port: Number(process.env.PORT ?? 0),
   })
   console.log(`Open ${page.url}`)

@@ -120,6 +120,7 @@ function presentState(demo: Demo, watcher: ReturnType<typeof watchDecisions>) {
     isCutOff: demo.isCutOff(),
     isSlow: demo.isSlow(),
     isAppRunning: demo.app.isRunning(),
+    consoleUrl: demo.app.consoleUrl(),
     waitingDeliveries: demo.waitingDeliveries(),
     businesses: BUSINESSES.map(({ uid, name }) => {
       const standing = demo.standing(uid)

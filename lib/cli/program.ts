@@ -15,6 +15,7 @@ import { addSimulate } from './commands/simulate.js'
 import { addSubscriptions } from './commands/subscriptions.js'
 import { addTrack } from './commands/track.js'
 import { addCompletion } from './completion.js'
+import { addDemo } from './dev/demo.js'
 import { addDev } from './dev/dev.js'
 import { addDoctor } from './doctor/doctor.js'
 import { addImport } from './import/import.js'
@@ -51,7 +52,7 @@ export function createProgram(version: string, act: Act): Command {
     .configureHelp({ showGlobalOptions: true, helpWidth: 80 })
     .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
   const adders = [
-    ...[addDev, addSimulate, addSecret, addRegister, addDoctor],
+    ...[addDemo, addDev, addSimulate, addSecret, addRegister, addDoctor],
     ...[addExplain, addHistory, addRefresh, addTrack, addImport, addSubscriptions, addJournal],
     ...[addMigrate, addBackup, addRestore, addCopy, addExport, addErase, addCompletion],
   ]

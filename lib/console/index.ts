@@ -1,4 +1,5 @@
 export { CALLS, type CallName, type CallRule } from './protocol/calls.js'
 export type { Person, Role } from './protocol/roles.js'
+export type { Lookup } from './server/business/lookup.js'
 export { type ConsoleOptions, type ConsoleRouter, consoleRouter } from './server/router.js'
 export type { ConsoleMarketplace } from './server/rows.js'

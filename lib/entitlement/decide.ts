@@ -36,6 +36,11 @@ export interface Decision {
   stale: boolean
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
   otherItems?: { bought: string[]; accepted: string[] }
+  /**
+   * Only of a business without a subscription, where `platform.findSubscriptions` searches for one. `pending`: the platform has
+   * not answered yet. `failure`: error code of the last search, if it failed.
+   */
+  search?: { pending: boolean; failure: string | null }
   /** The known subscriptions of the business, and what each means for the decision. */
   subscriptions: SubscriptionVerdict[]
 }
@@ -73,14 +78,14 @@ export interface DecisionRules {
 
 /**
  * The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. `search`: the
- * search for subscriptions, of a business without one; undefined where nobody searches.
+ * search for subscriptions, of a business without one; undefined where nobody has searched.
  */
 export function decide(
   business_uid: string,
   subscriptions: readonly Subscription[],
   rules: DecisionRules,
   now: number,
-  search?: Pick<Search, 'isAnswered' | 'failure'>,
+  search?: Pick<Search, 'isAnswered' | 'pending' | 'failure'>,
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
   const [best] = byWeight(verdicts)
@@ -91,9 +96,11 @@ export function decide(
     verdicts,
     now,
   )
-  if (best === undefined && search?.failure) {
-    const failed = `The last search for subscriptions failed (${search.failure}).`
-    return deepFreeze({ ...decision, explanation: `${decision.explanation} ${failed}` })
+  if (best === undefined && search) {
+    const { pending, failure } = search
+    const failed = failure && ` The last search for subscriptions failed: ${failureInWords(failure)}.`
+    const explanation = `${decision.explanation}${failed ?? ''}`
+    return deepFreeze({ ...decision, explanation, search: { pending, failure } })
   }
   return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
 }

@@ -4,7 +4,7 @@ import type { Store } from '../store/port/store.js'
 import { type Decision, type DecisionRules, decisionWithout } from './decide.js'
 import { type CachedDecision, createDecisionCache, NO, YES } from './decision-cache.js'
 import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
-import { createDecisionLoads } from './load-decision.js'
+import { createDecisionLoads, type StoredSearches } from './load-decision.js'
 import { createEntitlementWaits, type WaitOptions } from './wait-for-entitlement.js'
 
 export interface Entitlements {
@@ -24,8 +24,7 @@ export interface Entitlements {
  */
 export function createEntitlements(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst' | 'subscribe'>
-  /** Searches the platform for subscriptions of a business without one; undefined where nobody does. */
-  searches?: Pick<Store, 'searchOf' | 'requestSearch'> | undefined
+  searches?: StoredSearches | undefined
   rules: DecisionRules
   /** How long a caller waits for a requested read, counted from the request, and in all. */
   waitMs: number

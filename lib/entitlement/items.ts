@@ -47,12 +47,12 @@ export function decisionAbout(
   const asked = itemsOf(options?.purchasableUid)
   const items = asked.filter((item) => isOneOfTheApps(item, purchasableUids))
   if (items.length === 0) return decisionOf(business_uid, 'item_unknown', null, [], now)
+  if (subscriptions.length === 0) return decision
   const verdicts = subscriptions
     .filter(({ purchasable_uid }) => purchasable_uid === null || items.includes(purchasable_uid))
     .map((verdict) => asOfNow(verdict, maxStaleMs, now))
   const [best] = byWeight(verdicts)
-  const withoutOne = subscriptions.length > 0 ? 'other_item' : reason
-  const bare = decisionOf(business_uid, best?.reason ?? withoutOne, best?.asOf ?? null, verdicts, now)
+  const bare = decisionOf(business_uid, best?.reason ?? 'other_item', best?.asOf ?? null, verdicts, now)
   const about = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
   // An answer from memory while the database is down stays marked as stale.
   return decision.stale && reason !== 'stale' ? deepFreeze({ ...about, stale: true }) : about

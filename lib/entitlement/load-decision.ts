@@ -6,6 +6,12 @@ import { isBehindOthers } from '../store/subscriptions/claims.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
 
+/**
+ * The searches for subscriptions of businesses without one; undefined where nobody searches. Without `requestSearch` this process
+ * requests none, and only sees what the others have requested.
+ */
+export type StoredSearches = Pick<Store, 'searchOf'> & Partial<Pick<Store, 'requestSearch'>>
+
 interface Load {
   decision: Promise<Decision>
   /** Whether its result may lack a commit that came before now: then whoever asks now needs another load. */
@@ -27,8 +33,7 @@ interface Load {
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
-  /** Searches the platform for subscriptions of a business without one; undefined where nobody does. */
-  searches?: Pick<Store, 'searchOf' | 'requestSearch'> | undefined
+  searches?: StoredSearches | undefined
   rules: DecisionRules
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
@@ -127,11 +132,9 @@ export function createDecisionLoads(options: {
   }
 
   /** The search for subscriptions of a business that has none, which the first question requests. */
-  async function searchFor(
-    businessUid: string,
-    searches: Pick<Store, 'searchOf' | 'requestSearch'>,
-  ): Promise<Search> {
+  async function searchFor(businessUid: string, searches: StoredSearches): Promise<Search | undefined> {
     const search = await searches.searchOf(businessUid)
+    if (!searches.requestSearch) return search
     if (search?.isAsked && clock.now() - search.wantedAt < WANTED_MS) return search
     await searches.requestSearch(businessUid, 'question')
     const first = { isAnswered: false, pending: true, isAsked: true, wantedAt: clock.now(), failure: null }

@@ -2,20 +2,21 @@ import { MINUTE } from '../base/clock.js'
 import { type NextStep, REASONS, type Reason, type ReasonRow } from './reasons.js'
 import { itemsInWords } from './words.js'
 
-/** What the history of a business may show that changes the next step. */
-export const HISTORY_FACTS = {
+/** What the history of a business, or the search for its subscriptions, may show that changes the next step. */
+export const FACTS = {
   handler_dead: 'A handler of the app failed at each try, and no later entry of its kind was handled.',
   handler_retrying: 'A handler of the app has failed so far, and is tried again.',
   change_announced:
     'A purchase event came within the last ten minutes, and no read has shown a change since.',
+  searched: 'The app has searched the platform, which shows no subscription of the business.',
 } as const
 
-/** A key of `HISTORY_FACTS`. */
-type HistoryFact = keyof typeof HISTORY_FACTS
+/** A key of `FACTS`. */
+type Fact = keyof typeof FACTS
 
 /**
- * The next step for a decision: that of its reason, or a more specific one, by what the history shows, or by a state or
- * failure that all deciding subscriptions share. `history`: the newest items of `businesses.history`; without them, no step
+ * The next step for a decision: that of its reason, or a more specific one, by what the history or a search shows, or by a
+ * state or failure that all deciding subscriptions share. `history`: the newest items of `businesses.history`; without them, no step
  * is about a handler that failed or a platform that lags.
  *
  * @example
@@ -27,6 +28,7 @@ export function nextStepOf(
   decision: {
     reason: Reason
     otherItems?: { bought: readonly string[]; accepted: readonly string[] }
+    search?: { pending: boolean; failure: string | null }
     subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
   },
   history: readonly {
@@ -39,26 +41,29 @@ export function nextStepOf(
   }[] = [],
   now: number = Date.now(),
 ): NextStep {
-  const { next, action, nextIf = {} }: ReasonRow = REASONS[decision.reason]
+  const { next, action, customer, nextIf = {} }: ReasonRow = REASONS[decision.reason]
   const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
+  const { search } = decision
+  const ofSearch = search?.failure ?? (search?.pending === false ? ('searched' satisfies Fact) : undefined)
   const facts = factsIn(history, now)
   const isShared = (key: string) =>
-    deciding.length > 0 &&
-    deciding.every(({ purchase_state, failure }) => key === purchase_state || key === failure)
-  const key = Object.keys(nextIf).find((each) => facts.has(each as HistoryFact) || isShared(each))
+    deciding.length === 0
+      ? key === ofSearch
+      : deciding.every(({ purchase_state, failure }) => key === purchase_state || key === failure)
+  const key = Object.keys(nextIf).find((each) => facts.has(each as Fact) || isShared(each))
   const step = key === undefined ? undefined : nextIf[key]
-  if (step?.action === 'replay') return { ...step, entryId: facts.get(key as HistoryFact) as string }
+  if (step?.action === 'replay') return { ...step, entryId: facts.get(key as Fact) as string }
   if (step) return { ...step }
-  return { next: otherItemsInWords(decision.otherItems) + next, action }
+  return { next: otherItemsInWords(decision.otherItems) + next, action, customer }
 }
 
 type Items = Parameters<typeof nextStepOf>[0]['otherItems']
 type History = NonNullable<Parameters<typeof nextStepOf>[1]>
 
 /** The facts in a history, each with its newest entry. */
-function factsIn(history: History, now: number): ReadonlyMap<HistoryFact, string> {
-  const facts = new Map<HistoryFact, string>()
-  const add = (fact: HistoryFact, { entryId }: History[number]) => facts.has(fact) || facts.set(fact, entryId)
+function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
+  const facts = new Map<Fact, string>()
+  const add = (fact: Fact, { entryId }: History[number]) => facts.has(fact) || facts.set(fact, entryId)
   /** Handlers of which a newer outcome counts. */
   const seen = new Set<string>()
   for (const item of history) {

@@ -4,6 +4,8 @@ export interface NextStep {
   next: string
   /** The action that `next` asks for, so that a page or a program can offer it. */
   action: 'refresh' | 'track' | 'replay' | 'health' | 'none'
+  /** A text for the customer, in plain words and without an identifier. */
+  customer: string
   /** `replay`: the entry of the journal whose handler failed. */
   entryId?: string
 }
@@ -15,34 +17,44 @@ export interface ReasonRow extends NextStep {
   meaning: string
   /**
    * More specific next steps, the first of which applies: by the `purchase_state` or the `failure` of the subscriptions that
-   * decide, or by what the history shows.
+   * decide, by what the history shows, or without a subscription by the search for one.
    */
   nextIf?: Record<string, NextStep>
 }
 
+const ON_OUR_SIDE = 'The problem is on our side, and we are working on it. Please try again later.'
+const NO_ANSWER_YET =
+  'Your purchase is being checked, and the marketplace does not answer us at the moment. Please try again in a few minutes. You need not do anything else.'
+
 const PLATFORM_IS_DOWN = {
   next: 'The app cannot read the platform at the moment, and tries again by itself. Read again in a few minutes. If it lasts, call an operator, and show them the health of the app. Inform the customer that the problem is not on their side.',
   action: 'health',
+  customer: NO_ANSWER_YET,
 } as const
 
 const PLATFORM_IS_NOT_UNDERSTOOD = {
   next: 'The app does not understand what the platform answers. Call an operator: the address of the platform may be wrong. Inform the customer that the problem is on our side.',
   action: 'health',
+  customer: ON_OUR_SIDE,
 } as const
 
 const IS_THE_APP_INSTALLED = {
   next: 'The platform gives the app no access to this business. Does it have the app installed? Ask the customer to look on the platform, and to install the app if it is not there. Then read again.',
   action: 'refresh',
+  customer:
+    'Please look on the marketplace whether the app is installed for your business, and install it if it is not. Then tell us, and we check again.',
 } as const
 
 const IF_READS_FAIL = {
   app_credentials_refused: {
     next: 'The platform refuses the app itself: an operator must correct the credentials of the app. Inform the customer that the problem is on our side.',
     action: 'health',
+    customer: ON_OUR_SIDE,
   },
   platform_throttled: {
     next: 'The platform limits the rate of reads. The app continues by itself: try again in a few minutes.',
     action: 'none',
+    customer: NO_ANSWER_YET,
   },
   token_refused: IS_THE_APP_INSTALLED,
   platform_unreachable: PLATFORM_IS_DOWN,
@@ -53,10 +65,19 @@ const IF_READS_FAIL = {
   platform_reply_invalid: PLATFORM_IS_NOT_UNDERSTOOD,
 } as const
 
+const IF_SEARCHES_FAIL = {
+  ...IF_READS_FAIL,
+  find_subscriptions_failed: {
+    next: 'The app searches the platform for a purchase, and its search has an error. Call an operator, and show them the health of the app. Inform the customer that the problem is on our side.',
+    action: 'health',
+    customer: ON_OUR_SIDE,
+  },
+} as const
+
 /**
  * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false while
  * the answer is uncertain; then a page should ask the visitor to come back later, not to buy. `next`: what a support
- * person does now.
+ * person does now. `customer`: what to write to the customer.
  */
 export const REASONS = {
   purchased: {
@@ -66,14 +87,18 @@ export const REASONS = {
     meaning: 'The app is purchased.',
     next: 'The subscription gives access. If the customer has none, ask them to sign out and in again, and check that they use the account of this business.',
     action: 'none',
+    customer:
+      'Your purchase is active, and you may use the app. If you cannot, please sign out and in again, with the account of the business that bought the app.',
     nextIf: {
       handler_dead: {
         next: 'The purchase is fine; setting it up failed, and the app does not try again by itself. Send this to an operator, who finds the cause in the failed entry, and replays the entry when the cause is mended. Inform the customer that the problem is on our side.',
         action: 'replay',
+        customer: 'Your purchase is active. Setting it up has failed on our side, and we are working on it.',
       },
       handler_retrying: {
         next: 'The purchase is fine; setting it up has failed so far, and the app tries again by itself. Ask the customer to wait a few minutes. If it still fails then, send this to an operator. Inform the customer that the problem is on our side.',
         action: 'replay',
+        customer: 'Your purchase is active, and it is still being set up. Please try again in a few minutes.',
       },
     },
   },
@@ -84,7 +109,9 @@ export const REASONS = {
     meaning: 'A subscription was announced or is searched for, and the platform has not shown it yet.',
     next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again here. Else ask them to pay on the platform.',
     action: 'refresh',
-    nextIf: IF_READS_FAIL,
+    customer:
+      'Your purchase does not show yet. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
+    nextIf: IF_SEARCHES_FAIL,
   },
   stale: {
     rank: 2,
@@ -94,6 +121,7 @@ export const REASONS = {
       'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
     next: 'Read again. If the answer does not change, the app cannot read the platform: send this to an operator. Inform the customer that the problem is on our side.',
     action: 'refresh',
+    customer: ON_OUR_SIDE,
     nextIf: IF_READS_FAIL,
   },
   entitled_when_failed: {
@@ -103,6 +131,7 @@ export const REASONS = {
     meaning: "The app's own rule entitledWhen fails, so whether the subscription gives access is not known.",
     next: 'Send the explanation to the developer of the app: the option entitledWhen must be corrected. Inform the customer that the problem is on our side.',
     action: 'none',
+    customer: ON_OUR_SIDE,
   },
   denied_by_rule: {
     rank: 4,
@@ -111,6 +140,8 @@ export const REASONS = {
     meaning: "The subscription is purchased, and the app's own rule entitledWhen denies it.",
     next: 'Ask the developer of the app which records the option entitledWhen admits, and compare them with the record of the subscription.',
     action: 'none',
+    customer:
+      'Your purchase does not include the use of this app as it is now. We look into it, and come back to you.',
   },
   not_purchased: {
     rank: 5,
@@ -119,18 +150,26 @@ export const REASONS = {
     meaning: 'The platform shows the subscription in another state than purchased.',
     next: 'Ask the customer to check the subscription and its payment on the platform. After the payment, read again.',
     action: 'refresh',
+    customer:
+      'Your subscription is not active at the moment. Please check it and its payment on the marketplace. After the payment you have access within a few minutes.',
     nextIf: {
       change_announced: {
         next: 'The platform has just announced a change, and may still show the state before it. If the customer has paid, wait a few minutes: the app reads again by itself, or read again here. Else ask them to pay on the platform. After the payment, read again.',
         action: 'refresh',
+        customer:
+          'The marketplace has just announced a change of your subscription. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
       },
       suspended: {
         next: 'The payment failed or has not arrived. Ask the customer to pay on the platform. After the payment, read again.',
         action: 'refresh',
+        customer:
+          'The last payment of your subscription has failed or has not arrived. Please pay on the marketplace. After the payment you have access within a few minutes.',
       },
       canceled: {
         next: 'The subscription was canceled. Ask the customer to buy the app again on the platform. Then read again.',
         action: 'refresh',
+        customer:
+          'Your subscription was canceled. To use the app again, please buy it again on the marketplace.',
       },
     },
   },
@@ -141,6 +180,8 @@ export const REASONS = {
     meaning: 'The business uninstalled the app, and the platform no longer gives access to its subscription.',
     next: 'Ask the customer to install the app again on the platform. Then read again.',
     action: 'refresh',
+    customer:
+      'The app was uninstalled for your business. To use it again, please install it again on the marketplace.',
   },
   ended: {
     rank: 7,
@@ -149,6 +190,8 @@ export const REASONS = {
     meaning: 'The platform refuses to show the subscription any more, and it has ended.',
     next: 'Ask the customer to buy the app again on the platform. If they still pay for it, read again. If the answer does not change, send this to an operator.',
     action: 'refresh',
+    customer:
+      'Your subscription has ended. To use the app again, please buy it again on the marketplace. If you still pay for it, please tell us.',
   },
   missing: {
     rank: 8,
@@ -157,6 +200,8 @@ export const REASONS = {
     meaning: 'The platform does not show the subscription.',
     next: 'Ask the customer for the identifier of the subscription on the platform, and for the name of the account that bought it. If the identifier is another one, track it.',
     action: 'track',
+    customer:
+      'The marketplace does not show us your subscription. Please send us its identifier, and the name of the account that bought the app.',
   },
   unreadable: {
     rank: 9,
@@ -165,11 +210,15 @@ export const REASONS = {
     meaning: 'A subscription was announced, and the platform refuses to show it to this app.',
     next: 'Ask the customer whether the app is still installed for this business. If it is, read again. If the answer does not change, send this to an operator.',
     action: 'refresh',
+    customer:
+      'The marketplace does not show us your subscription. Please look there whether the app is still installed for your business, and tell us.',
     nextIf: {
       token_refused: IS_THE_APP_INSTALLED,
       platform_record_mismatch: {
         next: 'The subscription belongs to another business. Ask the customer which of their accounts bought the app, and look at that business.',
         action: 'none',
+        customer:
+          'The subscription belongs to another account. Please tell us which of your accounts bought the app.',
       },
     },
   },
@@ -180,6 +229,8 @@ export const REASONS = {
     meaning: 'All known subscriptions of this business are for other apps.',
     next: 'Show the customer which item they have, and which ones are yours. If theirs is one of yours too, an operator must add it to the items of the app. If they bought two items, ask for the identifier of the other subscription and track it.',
     action: 'track',
+    customer:
+      'Your purchase is for another product than this app. If you have bought this app too, please send us the identifier of that subscription.',
   },
   other_item: {
     rank: 11,
@@ -188,6 +239,8 @@ export const REASONS = {
     meaning: 'All known subscriptions of this business are for other items.',
     next: 'Show the customer which item they have and which one this requires. If they bought both, ask for the identifier of the other subscription and track it.',
     action: 'track',
+    customer:
+      'Your purchase does not include this part of the app. If you have bought it too, please send us the identifier of that subscription.',
   },
   unknown_business: {
     rank: 12,
@@ -196,6 +249,17 @@ export const REASONS = {
     meaning: 'No event, no call and no search has named a subscription of this business.',
     next: 'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     action: 'track',
+    customer:
+      'We find no purchase for your business. If you have bought the app, please send us the identifier of the subscription, which the marketplace shows with the purchase.',
+    nextIf: {
+      ...IF_SEARCHES_FAIL,
+      searched: {
+        next: 'The app has searched the platform, which shows no purchase of this business. If the customer has bought just now, read again: the app searches again. Else ask which of their accounts bought the app, and look at that business.',
+        action: 'refresh',
+        customer:
+          'The marketplace shows us no purchase for your business. If you have bought the app, please tell us with which of your accounts.',
+      },
+    },
   },
   invalid_business_uid: {
     rank: 13,
@@ -204,6 +268,8 @@ export const REASONS = {
     meaning: 'The given value is not an identifier of a business.',
     next: 'Copy the identifier of the business or of the subscription from the platform, and paste it again.',
     action: 'none',
+    customer:
+      'Please send us the identifier of your business or of your subscription once more, as the marketplace shows it.',
   },
   item_unknown: {
     rank: 14,
@@ -212,6 +278,7 @@ export const REASONS = {
     meaning: 'The requested item is not one of app.purchasableUid.',
     next: 'Correct the spelling of the item in the question. If it is right, an operator must add it to the items of the app.',
     action: 'none',
+    customer: ON_OUR_SIDE,
   },
   store_unavailable: {
     rank: 15,
@@ -220,6 +287,7 @@ export const REASONS = {
     meaning: 'The database cannot be read now.',
     next: 'The database cannot be read. Call an operator, and show them the health of the app.',
     action: 'health',
+    customer: ON_OUR_SIDE,
   },
 } as const satisfies Record<string, ReasonRow>
 

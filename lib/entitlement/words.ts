@@ -1,11 +1,14 @@
 import type { ErrorCode } from '../base/errors.js'
 
-/** The codes with which the read of a subscription fails. */
+/** The codes with which the read of a subscription, or the search for one, fails. */
 type ReadFailure =
   | Extract<ErrorCode, `platform_${string}`>
-  | Extract<ErrorCode, 'token_refused' | 'app_credentials_refused' | 'lease_lapsed'>
+  | Extract<
+      ErrorCode,
+      'token_refused' | 'app_credentials_refused' | 'lease_lapsed' | 'find_subscriptions_failed'
+    >
 
-/** Why the read of a subscription failed, in words for a support person. They follow "the last read failed: ". */
+/** Why a read or a search failed, in words for a support person. They follow "the last read failed: ". */
 export const FAILURES = {
   platform_unreachable: 'the platform cannot be reached',
   platform_timeout: 'the platform did not answer in time',
@@ -20,10 +23,11 @@ export const FAILURES = {
   token_refused: 'the platform gives the app no access to this business',
   app_credentials_refused: 'the platform refuses the app itself',
   lease_lapsed: 'the app was interrupted while it read',
+  find_subscriptions_failed: 'the code of the app that searches the platform has an error',
 } as const satisfies Record<ReadFailure, string>
 
 /**
- * The words for the `failure` of a subscription, for your own support page.
+ * The words for the `failure` of a subscription or of a search, for your own support page.
  *
  * @example failureInWords('platform_timeout') // the platform did not answer in time
  */

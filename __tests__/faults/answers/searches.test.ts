@@ -6,7 +6,7 @@ import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { itWhereShared } from '../../support/engines/sharing.js'
 import { internals } from '../../support/internals.js'
 import { quietWarnings } from '../../support/output.js'
-import { createScene, openMarketplace, type Scene } from '../../support/scene.js'
+import { codesOf, createScene, openMarketplace, type Scene } from '../../support/scene.js'
 import { B1, B2 } from '../../support/settings.js'
 import { gate, looks, until } from '../../support/until.js'
 
@@ -108,7 +108,8 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
       expect(await marketplace.explain(B1)).toMatchObject({
         reason: 'not_read_yet',
         known: false,
-        explanation: expect.stringContaining('find_subscriptions_failed'),
+        explanation: expect.stringContaining('the code of the app that searches the platform has an error'),
+        search: { pending: true, failure: 'find_subscriptions_failed' },
       })
       await until('it is called again', () => asked.length >= 2)
       isBroken = false
@@ -247,7 +248,8 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
     expect(await marketplace.explain('never-seen')).toMatchObject({
       reason: 'unknown_business',
       known: true,
-      explanation: expect.stringContaining('token_refused'),
+      explanation: expect.stringContaining('the platform gives the app no access to this business'),
+      search: { pending: false, failure: 'token_refused' },
     })
     expect(asked).toEqual([])
     expect(await codes()).toEqual([])
@@ -257,13 +259,42 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
     const { platform, marketplace, asked } = await searching(listed, IMPATIENT)
     const fault = platform.faults.add({ on: 'token', kind: 'down' })
     await marketplace.explain(B1)
-    await until('the search has failed', async () =>
-      (await marketplace.explain(B1)).explanation.includes('platform_unreachable'),
+    await until(
+      'the search has failed',
+      async () => (await marketplace.explain(B1)).search?.failure === 'platform_unreachable',
     )
     expect(asked).toEqual([])
     fault.remove()
     await until('it has answered', async () => (await marketplace.explain(B1)).reason === 'unknown_business')
   })
+
+  itOfSeveral(
+    'a process without a worker and without the option answers by the stored search, as the others do',
+    async () => {
+      let isBroken = true
+      const { platform, marketplace, asked, codes, options } = await searching(
+        () => (isBroken ? Promise.reject(new Error('out of order')) : []),
+        IMPATIENT,
+      )
+      quietWarnings()
+      await marketplace.explain(B1)
+      await until('the search has failed', async () => (await codes()).includes('find_subscriptions_failed'))
+      const other = openMarketplace(platform, { store: options.store, worker: false, ...IMPATIENT })
+      expect(await other.explain(B1)).toMatchObject({
+        reason: 'not_read_yet',
+        known: false,
+        search: { failure: 'find_subscriptions_failed' },
+      })
+      expect(await codesOf(other)).toContain('find_subscriptions_failed')
+      // Nobody asks for a search of this one.
+      expect(await other.explain(B2)).toMatchObject({ reason: 'unknown_business', known: true })
+      isBroken = false
+      await until('it has answered', async () => (await marketplace.explain(B1)).known)
+      await until('the other knows it', async () => (await other.explain(B1)).known)
+      expect(new Set(asked)).toEqual(new Set([B1]))
+    },
+    60_000,
+  )
 
   it('without it no business is searched for', async () => {
     const scene = await createScene({ store: await engine.freshAddress() })

@@ -73,6 +73,8 @@ function show() {
   shownAnswer = answer
   log.choose(chosen)
   showBusinesses()
+  element('console').hidden = !state.consoleUrl
+  if (state.consoleUrl) element('console').href = state.consoleUrl
   const news = showAnswer(business(), state)
   // A step of a story has its own text for screen readers.
   const isInStory = document.activeElement?.closest('.player')

@@ -1,7 +1,7 @@
 import type { Command } from 'commander'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { exitCodeOf, recentHistory, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, noteUnsearched, recentHistory, verdictText } from '../terminal/verdict.js'
 
 export function addExplain(program: Command, act: Act) {
   program
@@ -25,6 +25,7 @@ export function addExplain(program: Command, act: Act) {
         })
         const history = out.isJson ? [] : await recentHistory(marketplace, business)
         out.result(decision, () => verdictText(decision, history, out))
+        noteUnsearched(decision, context)
         return exitCodeOf(decision)
       }),
     )

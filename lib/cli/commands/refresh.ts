@@ -3,7 +3,7 @@ import type { Decision, Marketplace } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
-import { exitCodeOf, recentHistory, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, noteUnsearched, recentHistory, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
 const WITHIN_MIN = 10
@@ -51,6 +51,7 @@ export function addRefresh(program: Command, act: Act) {
         const { decision, isRead } = await refreshWithin(marketplace, business, wait * 1_000)
         const history = out.isJson ? [] : await recentHistory(marketplace, business)
         out.result({ ...decision, isRead }, () => verdictText(decision, history, out))
+        noteUnsearched(decision, context)
         if (isRead) return exitCodeOf(decision)
         out.note(
           `The read is requested, but no worker has finished it within ${wait} s. Check that the app runs with its worker ` +
@@ -97,9 +98,11 @@ const MOST_AWAITED = 1_000
 
 /**
  * Whether a requested read was not tried yet, by the rule of `businesses.refresh`: of the subscriptions that were read
- * before, or if none was, of those in `awaited`, which were stored before the request.
+ * before, or if none was, of those in `awaited`, which were stored before the request. Without a subscription, whether the
+ * search for one was not.
  */
-function isWaiting({ subscriptions }: Decision, awaited: ReadonlySet<string>): boolean {
+function isWaiting({ subscriptions, search }: Decision, awaited: ReadonlySet<string>): boolean {
+  if (search) return search.pending && search.failure === null
   const read = subscriptions.filter(({ asOf }) => asOf !== null)
   const counted =
     read.length > 0 ? read : subscriptions.filter(({ subscription_uid }) => awaited.has(subscription_uid))

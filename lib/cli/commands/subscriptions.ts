@@ -8,6 +8,7 @@ import {
 } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
+import { cellOf } from '../terminal/csv.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 import { shortTime, table } from '../terminal/layout.js'
 
@@ -145,14 +146,8 @@ const COLUMNS: Record<string, (subscription: SubscriptionStatus) => string | nul
   failure: ({ failure }) => failure,
 }
 
-/** A line of RFC 4180. A spreadsheet would run a received text that begins as a formula, so a quote stands before it. */
 function csvLine(cells: readonly (string | null)[]): string {
-  return cells
-    .map((cell) => {
-      const text = (cell ?? '').replace(/[\r\n]+/g, ' ').replace(/^(?=[=+\-@])/, "'")
-      return /[",]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
-    })
-    .join(',')
+  return cells.map((cell) => cellOf(cell ?? '')).join(',')
 }
 
 function answerOf({ reason }: SubscriptionStatus): string {

@@ -1,5 +1,6 @@
 import { createReadStream, statSync } from 'node:fs'
 import type { TrackedSubscription } from '../../index.js'
+import { textOfCell } from '../terminal/csv.js'
 import { NO, Stop, USAGE } from '../terminal/exit-codes.js'
 
 /** The lines of a file of customers. */
@@ -209,7 +210,7 @@ export async function* rowsOfCsv(
     if (text.trim() === '') continue
     const cells = cellsOf(text, separator)
     const value = Object.fromEntries(
-      names.flatMap((name, i) => (name ? [[name, cells[i]?.trim() ?? '']] : [])),
+      names.flatMap((name, i) => (name ? [[name, textOfCell(cells[i]?.trim() ?? '')]] : [])),
     )
     const isWrongLength = cells.length !== names.length
     yield isWrongLength

@@ -115,16 +115,22 @@ export function createContext(given: {
     async open({ mayCreate = false } = {}) {
       const given = await options()
       const { store = 'sqlite:marketplace.db' } = given
-      // Faults of the settings come first: a missing database may be a consequence of them.
-      const missing = await whyNoDatabase(store, { mayCreate, config })
-      const marketplace = await create({
-        ...withUnused(given),
-        worker: false,
-        store: missing ? NO_STORE : store,
-      })
-      if (missing) throw missing
-      await marketplace.start()
-      return marketplace
+      const isFile = typeof store === 'string' && sqlitePath(store) !== undefined
+      const waiting = setTimeout(() => isFile && out.note(WHILE_IN_USE), IN_USE_AFTER_MS)
+      try {
+        // Faults of the settings come first: a missing database may be a consequence of them.
+        const missing = await whyNoDatabase(store, { mayCreate, config })
+        const marketplace = await create({
+          ...withUnused(given),
+          worker: false,
+          store: missing ? NO_STORE : store,
+        })
+        if (missing) throw missing
+        await marketplace.start()
+        return marketplace
+      } finally {
+        clearTimeout(waiting)
+      }
     },
 
     async record(marketplace, { about, ...action }) {
@@ -163,6 +169,12 @@ export function reasonWith(given: string | undefined, about: string): string {
 }
 
 const NO_STORE = 'sqlite::memory:'
+
+/** An opening of a free database takes some milliseconds. One that is in use is tried for five seconds. */
+const IN_USE_AFTER_MS = 700
+const WHILE_IN_USE =
+  'The database does not open yet. If the app runs here with an older SQLite (Node 20, or 22), it holds the file: use the ' +
+  'console of the app (marketplace-webhooks/console), or stop the app for this command.'
 
 /**
  * Why a command may not open the store, or undefined. A mistyped path, database or schema would get new tables, which

@@ -1,4 +1,5 @@
 import { type Decision, failureInWords, type HistoryItem, type Marketplace, nextStepOf } from '../../index.js'
+import type { Context } from './context.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
 import { fields, oneLine, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
@@ -66,6 +67,14 @@ export function verdictText(
 }
 
 const MAX_SHOWN = 20
+
+/** The options in a file may have a search of the platform, which this command has not made without them. */
+export function noteUnsearched({ reason }: Decision, { hasConfig, out }: Pick<Context, 'hasConfig' | 'out'>) {
+  if (hasConfig || reason !== 'unknown_business') return
+  out.note(
+    'This command has not searched the platform. If the app has the option findSubscriptions, add --config options.js, the file with its options.',
+  )
+}
 
 /** The exit code: 0 for yes, 1 for no, 3 for not known, 2 for an invalid identifier or an item that is not the app's. */
 export function exitCodeOf({ entitled, known, reason }: Decision): ExitCode {

@@ -5,9 +5,10 @@ import { Attention } from './attention/attention.js'
 import { Business } from './business/business.js'
 import { read } from './calls.js'
 import { Health } from './health/health.js'
+import { HealthContext, useWatchedHealth, type Watched } from './health/watch.js'
 import { placeOf, useLoad, usePlace } from './hooks.js'
 import { Live } from './lists/live.js'
-import { Loading, Trouble } from './parts.js'
+import { Badge, Loading, Trouble } from './parts.js'
 import { Privacy } from './privacy.js'
 import { SessionContext } from './session.js'
 
@@ -72,10 +73,12 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
   const chapters = CHAPTERS.filter(
     ({ isForOperators }) => !isForOperators || session.person.role === 'operator',
   )
+  const health = useWatchedHealth()
   const chapter = chapters.find(({ name }) => name === named) ?? CHAPTERS[0]
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
   const { name, title, View } = chapter
+  const { signInUrl } = session
   /** On the chapter of a business. */
   const [business_uid] = name === 'business' ? rest : []
   useEffect(() => {
@@ -87,7 +90,7 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
   }, [name])
 
   return (
-    <>
+    <HealthContext.Provider value={health}>
       <header class="top">
         <p class="brand">Console</p>
         <nav aria-label="Chapters">
@@ -97,6 +100,7 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
                 <a href={placeOf(each.name)} aria-current={each.name === name ? 'page' : undefined}>
                   {each.title}
                 </a>
+                {each.name === 'attention' && <FailedCount {...health} />}
               </li>
             ))}
           </ul>
@@ -105,16 +109,54 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
           {session.person.name} <span>({session.person.role})</span>
         </p>
       </header>
+      <Banner {...health} />
       <main>
         <h1 ref={heading} tabIndex={-1}>
           {title}
         </h1>
         {isSignedOut && (
-          <Trouble error="You are signed out. Sign in again in another tab, then go on here: what you have typed stays." />
+          <Trouble error="You are signed out. Sign in again in another tab, then go on here: what you have typed stays.">
+            {signInUrl && (
+              <a href={signInUrl} target="_blank" rel="noreferrer">
+                Sign in
+              </a>
+            )}
+          </Trouble>
         )}
         <View rest={rest} />
       </main>
-    </>
+    </HealthContext.Provider>
+  )
+}
+
+/** The number of failed entries, beside the chapter that has them. */
+function FailedCount({ data }: Watched) {
+  if (!data?.failed || data.failed === '0') return null
+  return (
+    <Badge tone="no">
+      {data.failed}
+      <span class="unseen"> failed</span>
+    </Badge>
+  )
+}
+
+const DOWN = {
+  database:
+    'The database of the app cannot be used at the moment. Answers may be missing, and actions may fail.',
+  platform:
+    'The platform cannot be read at the moment. The app keeps its last answers, and reads again by itself.',
+} as const
+
+/** Stands on every chapter while the database or the platform is down. */
+function Banner({ data }: Watched) {
+  return (
+    <div role="status">
+      {data?.down && (
+        <p class="banner">
+          {DOWN[data.down]} <a href={placeOf('health')}>Open Health</a>
+        </p>
+      )}
+    </div>
   )
 }
 

@@ -90,8 +90,16 @@ export function Form(props: {
 }
 
 /** An error, which screen readers announce at once. */
-export function Trouble({ error }: { error: string | undefined }) {
-  return <div role="alert">{error && <p class="trouble">{error}</p>}</div>
+export function Trouble({ error, children }: { error: string | undefined; children?: ComponentChildren }) {
+  return (
+    <div role="alert">
+      {error && (
+        <p class="trouble">
+          {error} {children}
+        </p>
+      )}
+    </div>
+  )
 }
 
 /** Takes the place of what has not been read so far. */

@@ -41,6 +41,7 @@ export const INPUTS = {
   webhooks: z.strictObject({}),
   live: z.strictObject({ after: z.string().max(64).optional() }),
   health: z.strictObject({}),
+  activity: z.strictObject({}),
   previewReplay: z.strictObject(which),
   /** Ids with commas between them. */
   outcomes: z.strictObject({
@@ -49,6 +50,7 @@ export const INPUTS = {
       .max(8_000)
       .refine((ids) => ids.split(',').length <= MAX_OUTCOMES, { error: `at most ${MAX_OUTCOMES} ids` }),
   }),
+  stored: z.strictObject({ business_uid: uid }),
   refresh: z.strictObject({ business_uid: uid, reason: reason.optional() }),
   track: z.strictObject({
     business_uid: uid,

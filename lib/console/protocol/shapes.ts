@@ -1,10 +1,10 @@
 import type {
   Decision,
   Health,
+  HealthProblem,
   HistoryItem,
   JournalEntry,
   NextStep,
-  Readiness,
   SubscriptionStatus,
   WebhookReport,
 } from '../../index.js'
@@ -12,7 +12,8 @@ import type { Person } from './roles.js'
 
 /** The reply of each call, shared with the page, apart from the file of an export. Times are ISO 8601, UTC. */
 export interface Replies {
-  session: { person: Person; token: string; calls: string[] }
+  /** `signInUrl`: where a person signs in again; null if the app has not given it. */
+  session: { person: Person; token: string; calls: string[]; signInUrl: string | null }
   search: SearchReply
   business: BusinessReply
   history: { items: HistoryItem[]; before: string | null }
@@ -27,6 +28,7 @@ export interface Replies {
   webhooks: WebhooksReply
   live: LiveReply
   health: HealthReply
+  activity: ActivityReply
   previewReplay: ReplayPreview
   /** Those of the entries that still exist. */
   outcomes: { entries: EntryRow[] }
@@ -36,6 +38,8 @@ export interface Replies {
   /** `ids`: the entries that were replayed, for `outcomes`. */
   replay: { replayed: number; left: number; hasOlder: boolean; ids: string[] }
   erase: { business_uid: string; erasedAt: string; rows: number }
+  /** `sentences`: what is there, and what an erasure means. */
+  stored: { business_uid: string; isStored: boolean; sentences: string[] }
 }
 
 /**
@@ -57,6 +61,8 @@ export interface SearchReply {
   terms: string[]
   /** If nothing is known: stored identifiers that are similar, the most similar first. */
   near: Found[]
+  /** The `lookup` of the app failed, so that a name or a mail address finds nothing. */
+  hasLookupFailed: boolean
 }
 
 /** A stored business, or a subscription of it. */
@@ -162,12 +168,33 @@ export interface LiveReply {
   hasGap: boolean
 }
 
+/** A problem of health. `place`: the chapter in which `next` is done; absent if that is not in the console. */
+export interface ProblemRow extends HealthProblem {
+  place?: 'attention' | 'business' | 'live'
+}
+
 export interface HealthReply {
-  health: Health
-  readiness: Readiness
+  status: Health['status']
+  problems: ProblemRow[]
+  /** What every page shows a banner for. */
+  down: 'database' | 'platform' | null
+  /** How many entries are dead or retrying, as a number for people; null while the database does not answer. */
+  failed: string | null
+  /** The counts in words; null while the database does not answer. */
+  numbers: { words: string; text: string }[] | null
+  /** Why this instance is not ready, in sentences; empty if it is. */
+  notReady: string[]
   /** The process that answered. */
   process: { pid: number; node: string; startedAt: string }
   now: string
+}
+
+/** The last day by the hour, of the newest entries. */
+export interface ActivityReply {
+  /** The oldest first. `handled` and `failed`: of the deliveries and changes that came in this hour. `at`: its beginning. */
+  hours: { at: string; deliveries: number; handled: number; failed: number }[]
+  /** Whether all entries of the day were examined. */
+  isAll: boolean
 }
 
 /** An entry that a replay passes to its handlers. */

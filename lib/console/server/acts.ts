@@ -6,6 +6,7 @@ import type { createReplay } from './attention/replay.js'
 import type { createBusinessCalls } from './business/business.js'
 import { readAgainInWords } from './business/read-again.js'
 import { Refusal } from './http.js'
+import type { createStoredCall } from './privacy.js'
 import type { ConsoleMarketplace } from './rows.js'
 import type { Scans } from './scans.js'
 
@@ -18,8 +19,9 @@ export function createActs(options: {
   scans: Pick<Scans, 'eachInTurn'>
   business: ReturnType<typeof createBusinessCalls>['business']
   replays: ReturnType<typeof createReplay>
+  stored: ReturnType<typeof createStoredCall>
 }) {
-  const { marketplace, scans, business, replays } = options
+  const { marketplace, scans, business, replays, stored } = options
 
   function record(
     person: Person,
@@ -77,7 +79,15 @@ export function createActs(options: {
       const selected = await replays.selected(selection)
       const about = entryId === undefined ? `${selected.ids.length} entries ${selected.which}` : undefined
       await record(person, 'replay', entryId === undefined ? {} : { entryId }, about, reason)
-      return replays.replay(selected)
+      if (entryId !== undefined) return replays.replay(selected)
+      // The timeline of each business has the action too.
+      const named = new Set<string>()
+      return replays.replay(selected, async (id) => {
+        const businessUid = selected.businessOf.get(id)
+        if (businessUid === undefined || named.has(businessUid)) return
+        named.add(businessUid)
+        await record(person, 'replay', { businessUid, entryId: id }, `one of ${about}`, reason)
+      })
     },
 
     export(person: Person, { business_uid, reason }: Inputs['export']): ExportFile {
@@ -96,6 +106,8 @@ export function createActs(options: {
           'typed_wrong',
           'Nothing was erased: the typed identifier is not the identifier of this business.',
         )
+      if (!(await stored(business_uid)).isStored)
+        throw new Refusal(404, 'nothing_stored', 'Nothing is stored for this business. Check the identifier.')
       return marketplace.businesses.erase(business_uid, { actor: actorOf(person), reason })
     },
   }

@@ -1,5 +1,5 @@
 import type { Person } from '../protocol/roles.js'
-import type { DeliveryShape, LiveReply, Replies, WebhooksReply } from '../protocol/shapes.js'
+import type { ActivityReply, DeliveryShape, LiveReply, Replies, WebhooksReply } from '../protocol/shapes.js'
 import { type IsShown, shapeOf } from './masking.js'
 import { type ConsoleMarketplace, rowsFor } from './rows.js'
 import type { Scans } from './scans.js'
@@ -9,6 +9,8 @@ const MAX_OTHER_ITEMS = 20
 /** Entries in a reply of `live`; more only to reach the last one that the page has. */
 const LIVE = 100
 const MAX_LIVE = 500
+const HOURS = 24
+const HOUR_MS = 3_600_000
 
 /** The calls about deliveries: live, by event, and unrecognised ones by shape. */
 export function createDeliveryCalls(marketplace: ConsoleMarketplace, scans: Scans) {
@@ -69,7 +71,34 @@ export function createDeliveryCalls(marketplace: ConsoleMarketplace, scans: Scan
     return { entries, last: entries[0]?.id ?? null, hasGap: !isThere && next !== null }
   }
 
-  return { shapes, webhooks, live }
+  /** The newest entries of the last day, counted by the hour in which they came. */
+  async function activity(): Promise<ActivityReply> {
+    const first = (Math.floor(Date.now() / HOUR_MS) - HOURS + 1) * HOUR_MS
+    const hours = Array.from({ length: HOURS }, (_, i) => ({
+      at: new Date(first + i * HOUR_MS).toISOString(),
+      ...{ deliveries: 0, handled: 0, failed: 0 },
+    }))
+    let isPast = false
+    // Not the filter `since`: after the entries of the day it would look through all others.
+    const { next } = await scans.entries(
+      {},
+      {
+        isFull: () => isPast,
+        take({ kind, status, attempts, receivedAt }) {
+          const since = Date.parse(receivedAt) - first
+          isPast = since < 0
+          const hour = hours[Math.floor(since / HOUR_MS)]
+          if (!hour || kind === 'action') return
+          if (kind === 'event' || kind === 'unrecognised') hour.deliveries++
+          if (status === 'done') hour.handled++
+          if (status === 'dead' || (status === 'pending' && attempts > 0)) hour.failed++
+        },
+      },
+    )
+    return { hours, isAll: isPast || next === null }
+  }
+
+  return { shapes, webhooks, live, activity }
 }
 
 /** The pair of names that identifies an event, as far as the person sees them. */

@@ -54,8 +54,17 @@ export function sendPage(res: ServerResponse): void {
   send(res, 200, 'text/html; charset=utf-8', PAGE, CONTENT_SECURITY_POLICY)
 }
 
-export function sendText(res: ServerResponse, status: number, title: string, text: string): void {
-  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${text}</p></html>\n`
+/** `link`: an address of the app's own, for *Sign in*. */
+export function sendText(
+  res: ServerResponse,
+  status: number,
+  title: string,
+  text: string,
+  link: string | null = null,
+): void {
+  const address = link?.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
+  const signIn = address === undefined ? '' : ` <a href="${address}">Sign in</a>`
+  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${text}${signIn}</p></html>\n`
   send(res, status, 'text/html; charset=utf-8', body, NOTHING_RUNS)
 }
 

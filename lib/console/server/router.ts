@@ -4,6 +4,7 @@ import { CALLS } from '../protocol/calls.js'
 import { INPUTS } from '../protocol/inputs.js'
 import { type Person, personIn } from '../protocol/roles.js'
 import { createActionTokens, createPermission, createSigner } from './access.js'
+import type { Lookup } from './business/lookup.js'
 import {
   type BodyRequest,
   jsonBody,
@@ -38,6 +39,19 @@ export interface ConsoleOptions {
    * process generates a key when it starts, which is enough for one instance.
    */
   tokenKey?: string | undefined
+  /**
+   * Where a person signs in: a path, or an address with https. The page offers it when the session is lost, in another tab, so
+   * that what was typed stays.
+   */
+  signInUrl?: string | undefined
+  /**
+   * Finds businesses by what your app knows of them: a name, a mail address, an order number. It gets the text that a person
+   * searches for, if nothing is stored under it, and returns the `business_uid`, several, or null. It may be asynchronous, and
+   * has 5 s.
+   *
+   * @example lookup: async (text) => (await db.customers.find({ mail: text })).map(({ businessUid }) => businessUid)
+   */
+  lookup?: Lookup | undefined
   /** Calls of one person in a minute, default 600. */
   callsPerMinute?: number | undefined
   /** Actions of one person in a minute, default 60. */
@@ -57,11 +71,11 @@ export type ConsoleRouter = (req: BodyRequest, res: ServerResponse, next?: unkno
  * }))
  */
 export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleOptions): ConsoleRouter {
-  const { authorize, tokenKey, callsPerMinute, actionsPerMinute } = withDefaults(options)
+  const { authorize, tokenKey, signInUrl, lookup, callsPerMinute, actionsPerMinute } = withDefaults(options)
   const sign = createSigner(tokenKey)
   const tokens = createActionTokens({ sign })
   const permitted = createPermission({ tokens, callsPerMinute, actionsPerMinute })
-  const service = createService({ marketplace, tokenFor: tokens.tokenFor, sign })
+  const service = createService({ marketplace, tokenFor: tokens.tokenFor, signInUrl, lookup, sign })
 
   async function personOf(req: IncomingMessage): Promise<Person | undefined> {
     try {
@@ -76,7 +90,8 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
     const called = /^\/call\/(\w+)$/.exec(path)?.[1]
     const person = await personOf(req)
     if (called !== undefined) return answerCall(req, res, called, query, person)
-    if (person === undefined) return sendText(res, 401, 'Please sign in', 'Sign in to use this console.')
+    if (person === undefined)
+      return sendText(res, 401, 'Please sign in', 'Sign in to use this console.', signInUrl)
     if (path !== '/' && path !== '') return sendText(res, 404, 'Not found', 'The console has only one page.')
     if (req.method === 'GET' || req.method === 'HEAD') return sendPage(res)
     res.setHeader('allow', 'GET, HEAD')
@@ -116,16 +131,20 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
 
 /** Throws `argument_invalid` for an option of a wrong type. */
 function withDefaults(options: ConsoleOptions) {
-  const { authorize, tokenKey, callsPerMinute = 600, actionsPerMinute = 60 } = options ?? {}
+  const { authorize, tokenKey, signInUrl = null, lookup } = options ?? {}
+  const { callsPerMinute = 600, actionsPerMinute = 60 } = options ?? {}
   const cannot = (why: string) =>
     new MarketplaceError('argument_invalid', `Cannot create the console: ${why}`)
   if (typeof authorize !== 'function')
     throw cannot('authorize must be a function; without it anybody could use the console')
   if (tokenKey !== undefined && (typeof tokenKey !== 'string' || tokenKey.length < 32))
     throw cannot('tokenKey must have at least 32 characters')
+  if (signInUrl !== null && (typeof signInUrl !== 'string' || !/^(https?:\/\/|\/(?!\/))/.test(signInUrl)))
+    throw cannot('signInUrl must be a path, or an address with https')
+  if (lookup !== undefined && typeof lookup !== 'function') throw cannot('lookup must be a function')
   for (const [name, value] of Object.entries({ callsPerMinute, actionsPerMinute }))
     if (!Number.isInteger(value) || value < 1) throw cannot(`${name} must be a whole number of at least 1`)
-  return { authorize, tokenKey, callsPerMinute, actionsPerMinute }
+  return { authorize, tokenKey, signInUrl, lookup, callsPerMinute, actionsPerMinute }
 }
 
 /** After how many seconds to try again, by status. */

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import {
   type Decision,
   failureInWords,
@@ -108,14 +109,20 @@ function quotes(code: HealthProblem['code']): boolean {
   return QUOTING.has(code) || 'quotes' in PROBLEMS[code]
 }
 
-/** The entries that still exist, as the person may see them. */
+/** The entries that still exist, as the person may see them. One at a time is read, because a payload may have 1 MB. */
 export async function rowsOf(
   marketplace: ConsoleMarketplace,
   person: Person,
   ids: readonly string[],
 ): Promise<EntryRow[]> {
-  const entries = await Promise.all(ids.map((id) => marketplace.journal.get(id)))
-  return entries.filter((entry) => entry !== undefined).map(rowsFor(person).entryRow)
+  const { entryRow } = rowsFor(person)
+  const rows: EntryRow[] = []
+  for (const id of ids) {
+    const entry = await marketplace.journal.get(id)
+    if (entry) rows.push(entryRow(entry))
+    await nextTurn()
+  }
+  return rows
 }
 
 /** The public methods of a marketplace that the console calls. */

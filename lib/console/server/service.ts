@@ -6,14 +6,16 @@ import { createActs, type ExportFile } from './acts.js'
 import { createFailedEntries } from './attention/groups.js'
 import { createReplay } from './attention/replay.js'
 import { createBusinessCalls } from './business/business.js'
+import type { Lookup } from './business/lookup.js'
 import { createSearch } from './business/search.js'
 import { createDeliveryCalls } from './deliveries.js'
+import { createHealthCall } from './health.js'
 import { Refusal } from './http.js'
+import { createStoredCall } from './privacy.js'
 import { type ConsoleMarketplace, rowsFor, rowsOf } from './rows.js'
 import { createScans } from './scans.js'
 
 const ROWS_A_PAGE = 50
-const STARTED_AT = new Date(Date.now() - process.uptime() * 1_000).toISOString()
 
 export type Service = {
   [Name in keyof Replies]: (person: Person, input: Inputs[Name]) => Promise<Replies[Name]>
@@ -23,20 +25,24 @@ export type Service = {
 export function createService(options: {
   marketplace: ConsoleMarketplace
   tokenFor(person: Person): string
+  /** Where a person signs in again; null if the app has not given it. */
+  signInUrl: string | null
+  lookup: Lookup | undefined
   sign(...values: unknown[]): string
 }): Service {
-  const { marketplace, tokenFor, sign } = options
+  const { marketplace, tokenFor, signInUrl, lookup, sign } = options
   const scans = createScans(marketplace)
-  const search = createSearch(marketplace, scans)
+  const search = createSearch({ marketplace, scans, lookup })
   const { business, history } = createBusinessCalls(marketplace)
   const failed = createFailedEntries({ scans, sign })
   const replays = createReplay({ marketplace, failed })
   const deliveries = createDeliveryCalls(marketplace, scans)
+  const stored = createStoredCall(marketplace)
 
   return {
     async session(person) {
       const calls = Object.entries(CALLS).filter(([, { role }]) => mayDo(person, role))
-      return { person, token: tokenFor(person), calls: calls.map(([name]) => name) }
+      return { person, token: tokenFor(person), calls: calls.map(([name]) => name), signInUrl }
     },
     search: (_person, { q }) => search(q),
     business,
@@ -64,19 +70,12 @@ export function createService(options: {
     shapes: deliveries.shapes,
     webhooks: deliveries.webhooks,
     live: deliveries.live,
-    async health(person) {
-      const [health, readiness] = await Promise.all([marketplace.health(), marketplace.readiness()])
-      const { problemRow } = rowsFor(person)
-      return {
-        health: { ...health, problems: health.problems.map(problemRow) },
-        readiness: { ...readiness, problems: readiness.problems.map(problemRow) },
-        process: { pid: process.pid, node: process.version, startedAt: STARTED_AT },
-        now: new Date().toISOString(),
-      }
-    },
+    health: createHealthCall(marketplace),
+    activity: deliveries.activity,
     previewReplay: replays.preview,
     outcomes: (person, { ids }) =>
       scans.inTurn(async () => ({ entries: await rowsOf(marketplace, person, ids.split(',')) })),
-    ...createActs({ marketplace, scans, business, replays }),
+    stored: (_person, { business_uid }) => scans.inTurn(() => stored(business_uid)),
+    ...createActs({ marketplace, scans, business, replays, stored }),
   }
 }

@@ -34,10 +34,13 @@ function Search() {
     setUnknown(undefined)
     const found = await run(() => search(pasted))
     if (!found) return
-    if (found.business_uid === null)
+    const isInDoubt = found.hasLookupFailed && !found.isKnown
+    if (isInDoubt) setNote('The search of your app for names failed. Try again, or paste an identifier.')
+    else if (found.business_uid === null)
       setNote('This text contains no identifier. Paste the identifier of a business or a subscription.')
-    else if (found.near.length > 0) setUnknown(found)
-    else goTo(...placeOfFound({ ...found, business_uid: found.business_uid }))
+    if (found.near.length > 0 || isInDoubt) setUnknown(found)
+    else if (found.business_uid !== null)
+      goTo(...placeOfFound({ ...found, business_uid: found.business_uid }))
   }
 
   return (
@@ -71,7 +74,7 @@ function Suggestions(props: { asked: string; near: Found[]; onChosen: () => void
   const { asked, near, onChosen } = props
   return (
     <section class="card" aria-labelledby="near" role="status">
-      <h2 id="near">Did you mean</h2>
+      <h2 id="near">{near.length > 0 ? 'Did you mean' : 'Nothing found'}</h2>
       <ul class="rows">
         {near.map(({ business_uid, subscription_uid }) => (
           <li key={`${business_uid} ${subscription_uid}`}>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from 'preact'
+import { useState } from 'preact/hooks'
 import type { BusinessReply } from '../../protocol/shapes.js'
-import { Ago, Facts, Uid } from '../parts.js'
+import { Ago, Button, Facts, Uid } from '../parts.js'
 
 /** The answer, its cause, and the next step. */
 export function Verdict({ business, children }: { business: BusinessReply; children: ComponentChildren }) {
@@ -18,6 +19,7 @@ export function Verdict({ business, children }: { business: BusinessReply; child
       <div class="next">
         <h3>Next step</h3>
         <p id="next-step">{step.next}</p>
+        <CustomerText key={step.customer} text={step.customer} />
       </div>
       {children}
       <Facts
@@ -32,5 +34,34 @@ export function Verdict({ business, children }: { business: BusinessReply; child
         <p>{decision.explanation}</p>
       </details>
     </section>
+  )
+}
+
+/** Copies a text for the customer, and shows it: a browser copies nothing on plain HTTP. */
+function CustomerText({ text }: { text: string }) {
+  const [note, setNote] = useState('')
+
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(text)
+      setNote('Copied:')
+    } catch {
+      setNote('The browser does not allow to copy. Select the text:')
+    }
+  }
+
+  return (
+    <>
+      <div class="buttons">
+        <Button onClick={copy}>Copy text for the customer</Button>
+      </div>
+      <div role="status">
+        {note && (
+          <p class="note">
+            {note} <q id="customer-text">{text}</q>
+          </p>
+        )}
+      </div>
+    </>
   )
 }

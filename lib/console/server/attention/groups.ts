@@ -22,7 +22,8 @@ export interface Window {
 interface Found {
   /** Newest first. */
   ids: string[]
-  businesses: Set<string>
+  /** The business of each of them that has one. */
+  businessOf: Map<string, string>
   /** The name or the kind of the newest. */
   name: string
   /** Whether there are older entries, which were not examined. */
@@ -80,12 +81,12 @@ export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of:
     before: string | undefined,
     fits: (status: AttentionStatus, entry: JournalEntry) => boolean,
   ): Promise<Found> {
-    const found: Found = { ids: [], businesses: new Set(), name: '', hasOlder: false }
+    const found: Found = { ids: [], businessOf: new Map(), name: '', hasOlder: false }
     const take = (entry: JournalEntry) => {
       if (!fits(status, entry)) return
       found.name ||= entry.name || entry.kind
       found.ids.push(entry.id)
-      if (entry.business_uid !== null) found.businesses.add(entry.business_uid)
+      if (entry.business_uid !== null) found.businessOf.set(entry.id, entry.business_uid)
     }
     const { next } = await scans.entries({ status }, { from: before, take })
     return { ...found, hasOlder: next !== null }

@@ -17,7 +17,8 @@ interface Selected {
   ids: string[]
   /** A phrase that describes them. */
   which: string
-  businesses: number
+  /** The business of each entry that has one. */
+  businessOf: ReadonlyMap<string, string>
   /** Whether there may be more among older entries, which were not examined. */
   hasOlder: boolean
 }
@@ -34,13 +35,14 @@ export function createReplay({
     const given = [entryId, group, status].filter((each) => each !== undefined).length
     if (given !== 1)
       throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
-    if (entryId !== undefined) return { ids: [entryId], which: THIS_ENTRY, businesses: 1, hasOlder: false }
-    const { ids, businesses, name, hasOlder } =
+    if (entryId !== undefined)
+      return { ids: [entryId], which: THIS_ENTRY, businessOf: new Map(), hasOlder: false }
+    const { ids, businessOf, name, hasOlder } =
       group === undefined
         ? await failed.ofStatus(status as NonNullable<typeof status>, window)
         : await failed.ofGroup(group, window)
     const which = group === undefined ? `that are ${status}` : `of ${name}`
-    return { ids: ids.toReversed(), which, businesses: businesses.size, hasOlder }
+    return { ids: ids.toReversed(), which, businessOf, hasOlder }
   }
 
   /** With the answer that a handler would get. An uncertain one may be another by then. */
@@ -55,7 +57,7 @@ export function createReplay({
     selected,
 
     async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
-      const { ids, which, businesses, hasOlder } = await selected(selection)
+      const { ids, which, businessOf, hasOlder } = await selected(selection)
       const taken = ids.slice(0, MAX_REPLAYED)
       const sample = await rowsOf(marketplace, person, taken.slice(0, 5))
       if (taken.length > 0 && sample.length === 0)
@@ -64,7 +66,12 @@ export function createReplay({
       return {
         matched: ids.length,
         takes: taken.length,
-        businesses: selection.entryId === undefined ? businesses : sample[0]?.business_uid ? 1 : 0,
+        businesses:
+          selection.entryId === undefined
+            ? new Set(businessOf.values()).size
+            : sample[0]?.business_uid
+              ? 1
+              : 0,
         oldest: sample[0]?.receivedAt ?? null,
         newest: last?.receivedAt ?? null,
         sample: await Promise.all(sample.map(withAnswer)),
@@ -72,10 +79,16 @@ export function createReplay({
       }
     },
 
-    /** Replays entries that `selected` returned, oldest first. `left`: how many exceed the limit of one call. */
-    async replay({ ids, which, hasOlder }: Selected): Promise<Replies['replay']> {
+    /**
+     * Replays entries that `selected` returned, oldest first, each after `before`. `left`: how many exceed the limit of one call.
+     */
+    async replay(
+      { ids, which, hasOlder }: Selected,
+      before: (id: string) => Promise<void> = async () => {},
+    ): Promise<Replies['replay']> {
       const replayed: string[] = []
       for (const id of ids.slice(0, MAX_REPLAYED)) {
+        await before(id)
         if (await marketplace.journal.replay(id)) replayed.push(id)
         await nextTurn()
       }

@@ -2,13 +2,15 @@ import { type Decision, failureInWords } from '../../../index.js'
 
 type Verdict = Decision['subscriptions'][number]
 
-/** What a requested read of a business did, in words: read and what changed, not read and why, or nothing to read. */
+/** What a requested read of a business did, in words: read and what changed, not read and why, searched, or nothing to read. */
 export function readAgainInWords(before: Decision, after: Decision): string {
   if (after.reason === 'store_unavailable')
     return 'The outcome is not known: the database cannot be read now.'
-  const { subscriptions } = after
+  const { subscriptions, search } = after
   if (subscriptions.length === 0)
-    return 'There is nothing to read: no subscription of this business is known.'
+    return search === undefined
+      ? 'There is nothing to read: no subscription of this business is known.'
+      : searchInWords(search)
   const failed = subscriptions.filter(({ failure }) => failure !== null)
   const waiting = subscriptions.filter(({ failure, pending }) => failure === null && pending)
   const read = subscriptions.filter(({ failure, pending }) => failure === null && !pending)
@@ -34,6 +36,17 @@ export function readAgainInWords(before: Decision, after: Decision): string {
       `${isOne ? 'Not' : `${countOf(waiting)} not`} read yet: the read is requested. Look again in a moment.`,
     )
   return sentences.join(' ')
+}
+
+/** What the search for subscriptions of a business without one did. */
+function searchInWords({ pending, failure }: NonNullable<Decision['search']>): string {
+  if (failure !== null) {
+    const again = pending ? ' The app tries again by itself.' : ''
+    return `The platform could not be searched: ${failureInWords(failure)}.${again}`
+  }
+  return pending
+    ? 'The platform is not searched yet: the search is requested. Look again in a moment.'
+    : 'Searched the platform: it shows no subscription of this business.'
 }
 
 /** Undefined if nothing changed that a support person asks for. */

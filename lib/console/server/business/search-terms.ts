@@ -27,8 +27,9 @@ export function searchTerms(pasted: string): string[] {
   return [...new Set([...found, pasted.trim()])].filter(isPossible)
 }
 
-function isPossible(term: string): boolean {
-  return term !== '' && term.length <= MAX_CHARACTERS
+/** Whether a text can be an identifier. Any other one would be refused with `argument_invalid`. */
+export function isPossible(term: string): boolean {
+  return term !== '' && term.length <= MAX_CHARACTERS && term.isWellFormed() && !/\p{Cc}/u.test(term)
 }
 
 /** Removes characters that are often copied along: spaces, quotes, brackets, invisible characters, commas at the end. */

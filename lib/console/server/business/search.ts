@@ -2,7 +2,8 @@ import type { Found, SearchReply } from '../../protocol/shapes.js'
 import type { ConsoleMarketplace } from '../rows.js'
 import type { Scans } from '../scans.js'
 import { distance, folded, formsOf } from './likeness.js'
-import { searchTerms } from './search-terms.js'
+import { type Lookup, lookedUp } from './lookup.js'
+import { isPossible, searchTerms } from './search-terms.js'
 
 /** Limit of exact lookups for one search. */
 const MAX_LOOKUPS = 16
@@ -13,29 +14,38 @@ const MAX_NEAR = 5
 
 /**
  * Finds the business or the subscription that a pasted text names: exactly, else in another case or without its spaces, else by
- * how it begins. If several fit, or only something similar does, they are suggestions.
+ * the app's own `lookup`, else by how it begins. If several fit, or only something similar does, they are suggestions.
  */
-export function createSearch(
-  marketplace: ConsoleMarketplace,
-  scans: Pick<Scans, 'inTurn' | 'subscriptions'>,
-) {
-  const { subscriptions, businesses } = marketplace
-
+export function createSearch({
+  marketplace: { subscriptions, businesses },
+  scans,
+  lookup,
+}: {
+  marketplace: Pick<ConsoleMarketplace, 'subscriptions' | 'businesses'>
+  scans: Pick<Scans, 'inTurn' | 'subscriptions'>
+  lookup: Lookup | undefined
+}) {
   return async function search(pasted: string): Promise<SearchReply> {
     const terms = searchTerms(pasted)
     const others = terms.flatMap((term) => formsOf(term).slice(1))
-    for (const term of [...new Set([...terms, ...others])].slice(0, MAX_LOOKUPS)) {
+    const possible = [...new Set([...terms, ...others])].filter(isPossible)
+    for (const term of possible.slice(0, MAX_LOOKUPS)) {
       const found = await named(term)
-      if (found) return { ...found, isKnown: true, terms, near: [] }
+      if (found) return { ...found, isKnown: true, terms, near: [], hasLookupFailed: false }
     }
+    const text = pasted.trim()
+    const own = lookup && text !== '' ? await lookedUp(lookup, text) : []
+    const hasLookupFailed = own === undefined
+    const [only, another] = own ?? []
+    if (only && !another) return { ...only, isKnown: true, terms, near: [], hasLookupFailed }
     const [term] = terms
-    if (term === undefined)
-      return { business_uid: null, subscription_uid: null, isKnown: false, terms, near: [] }
+    const unknown = { subscription_uid: null, isKnown: false, terms, hasLookupFailed }
+    if (only) return { business_uid: term ?? text, ...unknown, near: own ?? [] }
+    if (term === undefined) return { business_uid: null, ...unknown, near: [] }
     const near = await similarTo(term)
     const meant = meantBy(term, near)
-    if (meant) return { ...pick(meant), isKnown: true, terms, near: [] }
-    const suggested = near.slice(0, MAX_NEAR).map(pick)
-    return { business_uid: term, subscription_uid: null, isKnown: false, terms, near: suggested }
+    if (meant) return { ...pick(meant), isKnown: true, terms, near: [], hasLookupFailed }
+    return { business_uid: term, ...unknown, near: near.slice(0, MAX_NEAR).map(pick) }
   }
 
   async function named(term: string): Promise<Found | undefined> {
@@ -96,7 +106,8 @@ const MIN_OPENING = 4
 /** The term and its first half, as they are and in the cases of `formsOf`. */
 function beginningsOf(term: string): string[] {
   const half = term.slice(0, Math.ceil(term.length / 2))
-  return [...new Set([...formsOf(term), half])].filter((each) => folded(each) !== '').slice(0, 5)
+  const beginnings = [...new Set([...formsOf(term), half])]
+  return beginnings.filter((each) => isPossible(each) && folded(each) !== '').slice(0, 5)
 }
 
 function pick({ business_uid, subscription_uid }: Found): Found {
