@@ -58,7 +58,10 @@ function parse(file: string): Source {
     const target = join(dirname(file), path.replace(/\.js$/, '.ts'))
     if (!existsSync(target)) continue
     for (const each of names.split(',')) {
-      const [name, local = name] = each.trim().replace(/^type /, '').split(' as ')
+      const [name, local = name] = each
+        .trim()
+        .replace(/^type /, '')
+        .split(' as ')
       if (name) from.set(local as string, { file: target, name })
     }
   }
