@@ -1,16 +1,15 @@
 import type { EventName, Marketplace } from '../../index.js'
 import { sentenceOf } from '../journal/list.js'
 import { oneLine } from '../terminal/layout.js'
-import { type Finding, ok, skipped, warning } from './report.js'
+import { type Finding, failed, ok, skipped, warning } from './report.js'
 
 /** The newest entries of a name that are looked at. */
 const LOOKED_AT = 100
 const MAX_NAMED = 5
 
 /**
- * Whether a purchase so far is of one of the app's items. If none is, and there are purchases of others, the app has no customer
- * yet, or the setting is misspelt and denies every one: the database does not show which. An app whose setting was always wrong
- * has read no subscription, so the events count.
+ * Whether a purchase so far is of one of the app's items. If none is, and there are purchases of others, the setting is
+ * misspelt, and every customer is denied. An app whose setting was always wrong has read no subscription, so the events count.
  */
 export async function checkItems(marketplace: Marketplace, own: readonly string[]): Promise<Finding> {
   if (own.length === 0) return skipped('app.purchasableUid is not set')
@@ -28,9 +27,9 @@ export async function checkItems(marketplace: Marketplace, own: readonly string[
   if (others.some((item) => own.includes(item))) return ok('purchases of the item of the app have arrived')
   if (others.length === 0) return skipped('no purchase has arrived so far')
   const named = (uids: readonly string[]) => uids.map((uid) => JSON.stringify(oneLine(uid))).join(', ')
-  return warning(
-    `every purchase so far is of another item (${named(others.slice(0, MAX_NAMED))}) and none of the app's (${named(own)})`,
-    'If the app has customers already, every one of them is denied: correct MARKETPLACE_PURCHASABLE_UID. Before its first customer nothing is wrong.',
+  return failed(
+    `every purchase so far is of another item (${named(others.slice(0, MAX_NAMED))}) and none of the app's (${named(own)}): every customer is denied`,
+    'Correct MARKETPLACE_PURCHASABLE_UID if one of these is the item of the app.',
   )
 }
 
