@@ -1,5 +1,6 @@
 export type { JournalMethods } from './api/journal-methods.js'
 export type { Handler, HandlerContext, HandlerFor, Marketplace } from './api/marketplace.js'
+export type { WebhookMethods } from './api/webhook-methods.js'
 export type { Clock } from './base/clock.js'
 export { ConfigError, ERROR_CODES, type ErrorCode, MarketplaceError } from './base/errors.js'
 export { type HealthProblem, PROBLEMS, type ProblemCode } from './base/health.js'

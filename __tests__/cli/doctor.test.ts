@@ -211,7 +211,7 @@ describe('doctor', () => {
     const { platform, deliver } = await createScene({ store, app: { purchasableUid: 'misspelt' } })
     await deliver(notice('b2', 's2'))
     const env = { ...settingsFor(platform, store), MARKETPLACE_PURCHASABLE_UID: 'misspelt' }
-    const { checks } = await examine(['doctor'], env)
+    const { code, checks } = await examine(['doctor'], env)
     expect(checks.items).toMatchObject({
       status: 'failed',
       text: expect.stringContaining(`another item ("${OUR_ITEM}") and none of the app's ("misspelt")`),

@@ -3,7 +3,7 @@ import type { EntitlementChange } from '../entitlement/entitlement-change.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { WaitOptions } from '../entitlement/wait-for-entitlement.js'
 import type { EventDefinitions } from '../events/define-event.js'
-import type { AnyEvent, EventName, MarketplaceEvent, Registry, TokensOf } from '../events/registry.js'
+import type { AnyEvent, EventName, MarketplaceEvent, Registry } from '../events/registry.js'
 import type { EntitlementRouteOptions } from '../express/decision-for-request.js'
 import type { ListenerOptions, Middleware, RequestListener } from '../express/doors.js'
 import type { EntitlementRoute } from '../express/entitlement-route.js'
@@ -14,7 +14,6 @@ import type { HistoryItem, HistoryOptions } from '../operations/businesses/histo
 import type { BusinessesPage } from '../operations/businesses/list.js'
 import type { HealthListener } from '../operations/health/health-changes.js'
 import type { Health, Readiness } from '../operations/health/health-check.js'
-import type { WebhookReport } from '../operations/health/webhooks-check.js'
 import type { HandlerFailure } from '../operations/journal/public-entry.js'
 import type { ImportLine, ImportOptions, ImportSummary } from '../operations/subscriptions/import.js'
 import type { LookedUp } from '../operations/subscriptions/look.js'
@@ -23,12 +22,12 @@ import type {
   SubscriptionsFilter,
   TrackedSubscription,
 } from '../operations/subscriptions/subscriptions.js'
-import type { RegisterResult } from '../platform/register-webhook.js'
 import type { Token } from '../platform/token.js'
 import type { HandlerContext as ContextOf, Handler as HandlerOf } from '../work/handling/handlers.js'
 import type { UnrecognisedDelivery } from '../work/handling/payloads.js'
 import type { PurchaseChange } from '../work/reading/purchase-change.js'
 import type { JournalMethods } from './journal-methods.js'
+import type { WebhookMethods } from './webhook-methods.js'
 
 /** Ends the subscription that the call began. */
 type Unsubscribe = () => void
@@ -60,39 +59,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    *
    * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
    */
-  webhooks: {
-    /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
-    readonly events: {
-      readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
-    }
-    /**
-     * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
-     *
-     * @example const targetUrl = marketplace.webhooks.targetUrl('https://app.example/webhooks/marketplace')
-     */
-    targetUrl(mountUrl: string): string
-    /**
-     * Registers a target for an event. A token of a kind the event does not accept is a type error, and rejects
-     * `token_kind_not_accepted`. Registering again is a success too.
-     *
-     * @example
-     * const token = await marketplace.fetchAppToken('business-1')
-     * await marketplace.webhooks.register({ event: 'application/installed', targetUrl, token })
-     */
-    register(
-      registration: WebhookRegistration<EventName<Registry<Custom>>, Registry<Custom>>,
-    ): Promise<RegisterResult>
-    /**
-     * Counts the events that have arrived: how many, when, and with which delivery secret. The documented calls of the
-     * platform cannot list registrations. The counts are those of the journal, at most its newest 100,000 entries; `since`
-     * says from when on they are complete.
-     *
-     * @example
-     * const { since, events } = await marketplace.webhooks.check()
-     * const silent = events.filter(({ count }) => count === 0).map(({ event }) => event)
-     */
-    check(): Promise<WebhookReport>
-  }
+  webhooks: WebhookMethods<Custom>
 
   /**
    * Takes deliveries at `POST <path>/<delivery secret>`. It is the middleware itself: pass it on, do not call it.
@@ -396,8 +363,3 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   close(): Promise<void>
 }
-
-/** For each event its own kinds of token, so that a union of events does not mix them. */
-type WebhookRegistration<Name extends EventName<R>, R extends EventDefinitions> = {
-  [Each in Name]: { event: Each; targetUrl: string; token: Token<TokensOf<Each, R>> }
-}[Name]
