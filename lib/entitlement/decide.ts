@@ -31,6 +31,11 @@ export interface Decision {
   asOf: string | null
   /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
   stale: boolean
+  /**
+   * Only while the search with `platform.findSubscriptions` is not answered, so the reason is `not_read_yet` whatever was named:
+   * it may find another subscription.
+   */
+  searching?: true
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
   otherItems?: { bought: string[]; accepted: string[] }
   subscriptions: SubscriptionVerdict[]
@@ -64,7 +69,7 @@ export interface DecisionRules {
 
 /**
  * The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. `search`: the
- * search for subscriptions, of a business without one; undefined where nobody searches.
+ * search for subscriptions, of a business without one that was read; undefined where nobody searches.
  */
 export function decide(
   business_uid: string,
@@ -75,16 +80,18 @@ export function decide(
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
   const [best] = byWeight(verdicts)
+  const isSearching = search?.isAnswered === false
   const decision = decisionOf(
     business_uid,
-    best?.reason ?? (search?.isAnswered === false ? 'not_read_yet' : 'unknown_business'),
+    isSearching ? 'not_read_yet' : (best?.reason ?? 'unknown_business'),
     best?.asOf ?? null,
     verdicts,
     now,
   )
-  if (best === undefined && search?.failure) {
-    const failed = `The last search for subscriptions failed (${search.failure}).`
-    return deepFreeze({ ...decision, explanation: `${decision.explanation} ${failed}` })
+  if (search) {
+    const failed = search.failure ? ` The last search for subscriptions failed (${search.failure}).` : ''
+    const explanation = `${decision.explanation}${failed}`
+    return deepFreeze({ ...decision, explanation, ...(isSearching ? { searching: true } : {}) })
   }
   return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
 }

@@ -25,7 +25,12 @@ export function createService(options: {
   tokenFor(person: Person): string
   sign(...values: unknown[]): string
 }): Service {
-  const { marketplace, tokenFor, sign } = options
+  const { tokenFor, sign } = options
+  // A person looks at any identifier, also a typed one. That must not make the platform be searched for it.
+  const marketplace: ConsoleMarketplace = {
+    ...options.marketplace,
+    explain: (businessUid) => options.marketplace.explain(businessUid, { search: false }),
+  }
   const scans = createScans(marketplace)
   const search = createSearch(marketplace, scans)
   const { business, history } = createBusinessCalls(marketplace)
