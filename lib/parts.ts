@@ -150,13 +150,13 @@ export function createParts<Custom extends EventDefinitions>(
         searching: findSubscriptions && {
           find: createFindSubscriptions({
             findSubscriptions,
-            fetchAppToken: platform.fetchAppToken,
+            tokenFor: platform.tokenFor,
             dropAppToken: platform.dropAppToken,
             fetch: given.platform.fetch,
             timeoutMs: internals.callTimeoutMs,
             clock,
           }),
-          onFailed: reporting.searchFailed,
+          onSearch: reporting.searched,
         },
         handling: {
           handlers,
@@ -203,7 +203,8 @@ export function createParts<Custom extends EventDefinitions>(
       async counts() {
         const counts = await store.counts(freshness.maxStaleMs)
         // Without the option, those of an app that had it are left, which nobody makes.
-        return storedSearches ? counts : { ...counts, failedSearches: 0, oldestSearchMs: null }
+        if (storedSearches) return counts
+        return { ...counts, askedSearches: 0, failedSearches: 0, unsearched: 0, oldestSearchMs: null }
       },
       subscriptionsOf: (businessUid) => store.subscriptionsOf(businessUid),
       cleanUp: () => store.cleanUp(),

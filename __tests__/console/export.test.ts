@@ -32,6 +32,7 @@ describe.each(ENGINE_NAMES)('an export of 55 MB in the console on %s', (engineNa
       exportedAt: expect.any(String),
       subscriptions: [],
       candidateOf: [],
+      search: null,
     })
     const idsOf = (entries: { id: string }[]) => entries.map(({ id }) => id).sort()
     expect(idsOf(journal)).toEqual(idsOf(data.journal))

@@ -43,7 +43,7 @@ describe('the words after Read again', () => {
 
   it('say what a search for a subscription did', () => {
     const after = (pending: boolean, failure: string | null = null) =>
-      readAgainInWords(of([]), { ...of([]), search: { pending, failure } })
+      readAgainInWords(of([]), { ...of([]), search: { answered: !pending, pending, failure } })
     expect(after(false)).toBe('Searched the platform: it shows no subscription of this business.')
     expect(after(true)).toMatch(/^The platform is not searched yet: /)
     expect(after(true, 'find_subscriptions_failed')).toBe(

@@ -76,6 +76,7 @@ describe('waiting for a purchase', () => {
     const answers = [look.opened, Promise.resolve(allowed as Decision)]
     const waits = createEntitlementWaits({
       explain: () => answers.shift() as Promise<Decision>,
+      searchAgain: async () => {},
       clock: createVirtualClock().forProcess(),
     })
     const waiting = waits.wait('b')

@@ -17,7 +17,8 @@ import { createScene } from '../support/scene.js'
 describe('metrics', () => {
   it('have every instrument of the table, with its unit and description', async () => {
     const { reader } = await startScraping()
-    const { marketplace, platform, deliver, app, url } = await createScene()
+    const options = { platform: { findSubscriptions: () => [] } }
+    const { marketplace, platform, deliver, app, url } = await createScene(options)
     quietWarnings()
     marketplace.onPurchaseChange(() => {})
     marketplace.onHandlerError(() => {})
@@ -26,6 +27,7 @@ describe('metrics', () => {
     await platform.settled()
     await marketplace.settled()
     await fetch(`${url}/paid`)
+    await marketplace.businesses.refresh('b2')
     await deliver(sampleDelivery('application/installed'))
     createTelemetry({ clock: systemClock }).failure('area', new Error('one'))
     const { resourceMetrics } = await reader.collect()

@@ -1,5 +1,6 @@
 import type { Decision } from '../entitlement/decide.js'
 import type { EntitlementChange } from '../entitlement/entitlement-change.js'
+import type { ExplainOptions } from '../entitlement/entitlements.js'
 import type { ItemOptions } from '../entitlement/items.js'
 import type { WaitOptions } from '../entitlement/wait-for-entitlement.js'
 import type { EventDefinitions } from '../events/define-event.js'
@@ -134,15 +135,17 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
-   * The same answer with its reason, evidence and age. Never rejects.
+   * The same answer with its reason, evidence and age. Never rejects. `{ search: false }` asks without a search with
+   * `platform.findSubscriptions`, for a page where a person looks at any business.
    *
    * @example const { entitled, reason, explanation } = await marketplace.explain('business-1')
    */
-  explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
+  explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
   /**
    * Waits until the business may use the app, for the page to which a buyer returns. Resolves with the decision: of a yes as
    * soon as it is known, otherwise the last one after `timeoutMs` (default 30 s), or when the marketplace closes. A change
-   * wakes it, so thousands may wait. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
+   * wakes it, so thousands may wait. With `platform.findSubscriptions` it searches again for a business of which no
+   * subscription was read. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
    *
    * @example const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
    */
@@ -246,7 +249,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      */
     list(page?: BusinessesPage): Promise<string[]>
     /**
-     * Reads all known subscriptions of the business again, or searches for them if none is stored, waits (at most 21 s +
+     * Reads all known subscriptions of the business again, or searches for them if none was read, waits (at most 21 s +
      * `freshness.waitMs`), and answers like `explain`. It waits for those that were read before, and only if none was, for others.
      *
      * @example const { entitled, explanation } = await marketplace.businesses.refresh('business-1')

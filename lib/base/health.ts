@@ -127,6 +127,12 @@ export const PROBLEMS = {
       'Searches with your option platform.findSubscriptions fail: it throws, takes too long or returns no array of identifiers, or the platform gives no token. Businesses without a stored subscription get 503.',
     next: 'Look at the error in the log. If the platform is down, wait: the searches are tried again by themselves. Otherwise correct the option.',
   },
+  searches_full: {
+    status: 'degraded',
+    means:
+      'The app has asked about more businesses without a stored subscription than platform.findSubscriptions searches for: 100,000. Further ones get the answer that they would get without the option.',
+    next: 'Look at who asks: a page that anybody can open should not ask about a business that the visitor has typed. Searches that nobody wants are deleted after 30 days.',
+  },
   reads_end_process: {
     status: 'degraded',
     means:
@@ -205,7 +211,7 @@ export const PROBLEMS = {
   events_missing: {
     status: 'degraded',
     means:
-      'The platform does not deliver all events to this app, or not with its secret. The reconcile finds changes of known subscriptions up to a day late. A purchase whose event is lost is found only by its next event, track or an import.',
+      'The platform does not deliver all events to this app, or not with its secret. The reconcile finds changes of known subscriptions up to a day late. A purchase whose event is lost is found only by its next event, track or an import, or with platform.findSubscriptions by a search.',
     next: 'Register the four events of the gate again, with targetUrl(): it is harmless if they are registered already. Then run webhooks.check(), and track or import the purchases that are missing.',
   },
   entitled_when_failed: {

@@ -37,10 +37,11 @@ export interface Decision {
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
   otherItems?: { bought: string[]; accepted: string[] }
   /**
-   * Only of a business without a subscription, where `platform.findSubscriptions` searches for one. `pending`: the platform has
-   * not answered yet. `failure`: error code of the last search, if it failed.
+   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. `answered`: the platform
+   * has answered once; until then the reason is `not_read_yet`, whatever was named. `pending`: an answer is awaited. `failure`:
+   * error code of the last search, if it failed.
    */
-  search?: { pending: boolean; failure: string | null }
+  search?: { answered: boolean; pending: boolean; failure: string | null }
   /** The known subscriptions of the business, and what each means for the decision. */
   subscriptions: SubscriptionVerdict[]
 }
@@ -78,7 +79,7 @@ export interface DecisionRules {
 
 /**
  * The decision for a business from its subscriptions: a pure function. One subscription that entitles is enough. `search`: the
- * search for subscriptions, of a business without one; undefined where nobody has searched.
+ * search for subscriptions, of a business without one that was read; undefined where nobody searches.
  */
 export function decide(
   business_uid: string,
@@ -89,18 +90,19 @@ export function decide(
 ): Decision {
   const verdicts = subscriptions.map((subscription) => judge(subscription, rules, now))
   const [best] = byWeight(verdicts)
+  const isSearching = search?.isAnswered === false
   const decision = decisionOf(
     business_uid,
-    best?.reason ?? (search?.isAnswered === false ? 'not_read_yet' : 'unknown_business'),
+    isSearching ? 'not_read_yet' : (best?.reason ?? 'unknown_business'),
     best?.asOf ?? null,
     verdicts,
     now,
   )
-  if (best === undefined && search) {
-    const { pending, failure } = search
-    const failed = failure && ` The last search for subscriptions failed: ${failureInWords(failure)}.`
-    const explanation = `${decision.explanation}${failed ?? ''}`
-    return deepFreeze({ ...decision, explanation, search: { pending, failure } })
+  if (search) {
+    const { isAnswered: answered, pending, failure } = search
+    const failed = failure ? ` The last search for subscriptions failed: ${failureInWords(failure)}.` : ''
+    const explanation = `${decision.explanation}${failed}`
+    return deepFreeze({ ...decision, explanation, search: { answered, pending, failure } })
   }
   return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
 }

@@ -4,8 +4,17 @@ import type { Store } from '../store/port/store.js'
 import { type Decision, type DecisionRules, decisionWithout } from './decide.js'
 import { type CachedDecision, createDecisionCache, NO, YES } from './decision-cache.js'
 import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
-import { createDecisionLoads, type StoredSearches } from './load-decision.js'
+import { createDecisionLoads, type Searches } from './load-decision.js'
 import { createEntitlementWaits, type WaitOptions } from './wait-for-entitlement.js'
+
+/** What to explain, and whether to ask the platform for it. */
+export interface ExplainOptions extends ItemOptions {
+  /**
+   * False: the question makes no search with `platform.findSubscriptions`, for a page where a person looks at any business. It
+   * shows the result of a search that was made. Default true.
+   */
+  search?: boolean
+}
 
 export interface Entitlements {
   /**
@@ -13,7 +22,7 @@ export interface Entitlements {
    * denied.
    */
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
-  explain(businessUid: string | number, options?: ItemOptions): Promise<Decision>
+  explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
   waitForEntitlement(businessUid: string | number, options?: WaitOptions): Promise<Decision>
   close(): void
 }
@@ -24,7 +33,8 @@ export interface Entitlements {
  */
 export function createEntitlements(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst' | 'subscribe'>
-  searches?: StoredSearches | undefined
+  /** Searches the platform for subscriptions of a business; undefined where nobody does. */
+  searches?: Searches | undefined
   rules: DecisionRules
   /** How long a caller waits for a requested read, counted from the request, and in all. */
   waitMs: number
@@ -37,14 +47,21 @@ export function createEntitlements(options: {
   const { store, rules, waitMs, searches, ttlMs, maxEntries, clock } = options
   const { during = (query) => query } = options
   const cache = createDecisionCache({ maxStaleMs: rules.maxStaleMs, ttlMs, maxEntries, clock })
-  const loads = createDecisionLoads({ store, rules, waitMs, searches, cache, clock, during })
+  const asks = { store, rules, waitMs, cache, clock, during }
+  const loads = createDecisionLoads({ ...asks, searches })
+  /** The same without a request of a search, so their answers are not those of others. */
+  const looks = createDecisionLoads({
+    ...asks,
+    cache: { ...cache, set() {} },
+    searches: searches && { searchOf: searches.searchOf },
+  })
 
   const unsubscribe = store.subscribe((hint) => {
     if (hint.kind === 'journal') return
     const isSuperseded = hint.kind === 'decided' && hint.superseded
     if (isSuperseded) cache.forget(hint.businessUid)
     else cache.expire(hint.businessUid)
-    loads.outdate(hint.businessUid, isSuperseded)
+    for (const each of [loads, looks]) each.outdate(hint.businessUid, isSuperseded)
     waits.changed(hint.businessUid)
   })
 
@@ -57,15 +74,22 @@ export function createEntitlements(options: {
     return decisionAbout(decision, asked, rules, clock.now())
   }
 
-  async function explain(given: string | number, asked?: ItemOptions): Promise<Decision> {
+  async function explain(given: string | number, asked?: ExplainOptions): Promise<Decision> {
     const businessUid = identifierOf(given)
     if (businessUid === null) return decisionWithout('', 'invalid_business_uid', clock.now())
     const cached = cache.fresh(businessUid)?.decision
     // If the wall clock was set back, `asOf` lies in the future, and people would read it.
     const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
-    return about(cached && !isAhead ? cached : await loads.load(businessUid), asked)
+    const { load } = searches && asked?.search === false ? looks : loads
+    return about(cached && !isAhead ? cached : await load(businessUid), asked)
   }
-  const waits = createEntitlementWaits({ explain, clock })
+  const waits = createEntitlementWaits({
+    explain,
+    async searchAgain(businessUid) {
+      await searches?.requestSearch?.(businessUid, 'wait')
+    },
+    clock,
+  })
 
   return {
     isEntitled(given, asked) {
@@ -87,7 +111,7 @@ export function createEntitlements(options: {
 
     close() {
       unsubscribe()
-      loads.outdate(null, false)
+      for (const each of [loads, looks]) each.outdate(null, false)
       waits.close()
     },
   }

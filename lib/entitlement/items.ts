@@ -52,10 +52,12 @@ export function decisionAbout(
     .filter(({ purchasable_uid }) => purchasable_uid === null || items.includes(purchasable_uid))
     .map((verdict) => asOfNow(verdict, maxStaleMs, now))
   const [best] = byWeight(verdicts)
-  const bare = decisionOf(business_uid, best?.reason ?? 'other_item', best?.asOf ?? null, verdicts, now)
-  const about = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
+  const withoutOne = subscriptions.length > 0 ? 'other_item' : reason
+  const about = decision.search?.answered === false ? reason : (best?.reason ?? withoutOne)
+  const bare = decisionOf(business_uid, about, best?.asOf ?? null, verdicts, now)
+  const full = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
   // An answer from memory while the database is down stays marked as stale.
-  return decision.stale && reason !== 'stale' ? deepFreeze({ ...about, stale: true }) : about
+  return decision.stale && reason !== 'stale' ? deepFreeze({ ...full, stale: true }) : full
 }
 
 /** The identifiers in `value`, as texts; null for a value that is not an identifier. */

@@ -6,12 +6,6 @@ import { isBehindOthers } from '../store/subscriptions/claims.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
 
-/**
- * The searches for subscriptions of businesses without one; undefined where nobody searches. Without `requestSearch` this process
- * requests none, and only sees what the others have requested.
- */
-export type StoredSearches = Pick<Store, 'searchOf'> & Partial<Pick<Store, 'requestSearch'>>
-
 interface Load {
   decision: Promise<Decision>
   /** Whether its result may lack a commit that came before now: then whoever asks now needs another load. */
@@ -25,15 +19,17 @@ interface Load {
  * repeats a query once if a commit has outdated it. An answer that is outdated again is still true for those who asked
  * before; it is not cached, and who asks later gets one of a later load. So a flood of commits keeps no caller waiting.
  *
- * With `searches` a business without a subscription is searched for at the platform: the first question requests it, and waits
- * for it as for a read.
+ * With `searches` a business of which no subscription was read is searched for at the platform: the first question requests it,
+ * and waits for it as for a read. Subscriptions that were only named do not count, because anybody with the delivery secret
+ * can name them.
  *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
  * see docs/decisions/pages-wait-once.md.
  */
 export function createDecisionLoads(options: {
   store: Pick<Store, 'subscriptionsOf' | 'readFirst'>
-  searches?: StoredSearches | undefined
+  /** Searches the platform for subscriptions of a business; undefined where nobody does. */
+  searches?: Searches | undefined
   rules: DecisionRules
   waitMs: number
   cache: Pick<DecisionCache, 'set' | 'lastKnown'>
@@ -84,7 +80,7 @@ export function createDecisionLoads(options: {
           queriedAt = clock.monotonic()
           isQuerying = true
           const subscriptions = await store.subscriptionsOf(businessUid)
-          const isSearched = searches && subscriptions.length === 0
+          const isSearched = searches && !subscriptions.some(wasRead)
           const search = isSearched ? await searchFor(businessUid, searches) : undefined
           isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
@@ -131,14 +127,13 @@ export function createDecisionLoads(options: {
     return since === null ? 0 : waitMs - Math.max(0, clock.now() - since)
   }
 
-  /** The search for subscriptions of a business that has none, which the first question requests. */
-  async function searchFor(businessUid: string, searches: StoredSearches): Promise<Search | undefined> {
+  /** The search for subscriptions of a business, which the first question requests; undefined: none is made. */
+  async function searchFor(businessUid: string, searches: Searches): Promise<Search | undefined> {
     const search = await searches.searchOf(businessUid)
     if (!searches.requestSearch) return search
     if (search?.isAsked && clock.now() - search.wantedAt < WANTED_MS) return search
-    await searches.requestSearch(businessUid, 'question')
-    const first = { isAnswered: false, pending: true, isAsked: true, wantedAt: clock.now(), failure: null }
-    return search ?? (await searches.searchOf(businessUid)) ?? first
+    const isMade = await searches.requestSearch(businessUid, 'question')
+    return search ?? (isMade ? searches.searchOf(businessUid) : undefined)
   }
 
   function leftOfSearchMs({ pending, failure, wantedAt }: Search): number {
@@ -154,6 +149,15 @@ export function createDecisionLoads(options: {
     },
   }
 }
+
+/**
+ * The calls of the store for searches. Without `requestSearch` the caller requests none, and only sees what others have
+ * requested.
+ */
+export type Searches = Pick<Store, 'searchOf'> & Partial<Pick<Store, 'requestSearch'>>
+
+/** Whether a read has shown the subscription: only the platform can, so nobody has made it up. */
+export const wasRead = ({ record }: Pick<Subscription, 'record'>): boolean => record !== null
 
 /** A search that somebody wants is noted as wanted again after this time, so that it is not deleted. */
 const WANTED_MS = DAY

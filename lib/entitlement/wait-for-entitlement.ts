@@ -2,7 +2,7 @@ import { spread } from '../base/backoff.js'
 import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { nextTurn } from '../base/waiting.js'
-import type { Decision } from './decide.js'
+import type { Decision, SubscriptionVerdict } from './decide.js'
 import type { ItemOptions } from './items.js'
 
 /**
@@ -21,18 +21,23 @@ const DEFAULT_MS = 30 * SECOND
 const MAX_MS = 60 * MINUTE
 /** A hint may be lost. So everybody who waits looks again after about this time. */
 const LOOK_AGAIN_MS = 30 * SECOND
+/** The first look of a business without a subscription: the platform may list a purchase late. */
+const SEARCH_AGAIN_MS = 5 * SECOND
 /** Those who look again in one turn of the event loop, when a change may concern everybody. */
 const AT_ONCE = 50
 
 /**
  * Waits until a business may use the app. A hint of the store wakes those who wait for its business, so that any number may
- * wait for a purchase without asking the database meanwhile.
+ * wait for a purchase without asking the database meanwhile. Each look that finds no access searches for subscriptions again:
+ * who bought after the last search, and whose event was lost, is found.
  */
 export function createEntitlementWaits(options: {
   explain(businessUid: string, asked: ItemOptions): Promise<Decision>
+  /** Searches the platform again for subscriptions of a business, if none was read. */
+  searchAgain(businessUid: string): Promise<void>
   clock: Clock
 }) {
-  const { explain, clock } = options
+  const { explain, searchAgain, clock } = options
   const waiting = new Map<string, Set<() => void>>()
   let isClosed = false
 
@@ -63,6 +68,8 @@ export function createEntitlementWaits(options: {
       signal?.throwIfAborted()
       const endsAt = clock.monotonic() + timeoutMs
       let hasChanged = false
+      let looks = 1
+      let searches = 0
       let wake = () => {}
       const leave = add(businessUid, () => {
         hasChanged = true
@@ -78,8 +85,20 @@ export function createEntitlementWaits(options: {
           const leftMs = endsAt - clock.monotonic()
           if (decision.entitled || leftMs <= 0 || isClosed) return decision
           if (hasChanged) continue
+          const isUnknown = !decision.subscriptions.some(isShown)
+          if (isUnknown && searches < looks) {
+            searches = looks
+            // Without the store the wait goes on.
+            await searchAgain(businessUid).catch(() => {})
+            if (hasChanged) continue
+          }
+          const lookInMs = isUnknown && looks === 1 ? SEARCH_AGAIN_MS : LOOK_AGAIN_MS
           await new Promise<void>((resolve) => {
-            const timer = clock.setTimeout(resolve, Math.min(leftMs, spread(LOOK_AGAIN_MS, 0.2)))
+            const look = () => {
+              looks++
+              resolve()
+            }
+            const timer = clock.setTimeout(look, Math.min(leftMs, spread(lookInMs, 0.2)))
             wake = () => {
               clock.clearTimeout(timer)
               resolve()
@@ -105,6 +124,9 @@ export function createEntitlementWaits(options: {
     },
   }
 }
+
+/** Whether the platform has shown the subscription. */
+const isShown = ({ asOf }: SubscriptionVerdict) => asOf !== null
 
 function checked(options: WaitOptions): WaitOptions {
   const { timeoutMs = DEFAULT_MS, signal } = (options ?? {}) as Record<keyof WaitOptions, unknown>

@@ -4,6 +4,7 @@ import { createListeners } from '../base/listeners.js'
 import type { RuleFailure } from '../entitlement/own-rule.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
 import { REASONS, type Reason } from '../entitlement/reasons.js'
+import type { SearchResult } from '../platform/find-subscriptions.js'
 import { auditUid, createUidRemoval } from '../store/journal/audit.js'
 import type { DeadEntry, Entry, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
@@ -142,8 +143,12 @@ export function createReporting(options: {
       telemetry.warn('entitled_when_failed', lineOf, kind)
     },
 
-    /** A search for subscriptions failed. The option may quote a reply of the platform, which no log gets. */
-    searchFailed({ code, why, cause }: { code: string; why?: string; cause?: unknown }) {
+    /** A search for subscriptions. The option may quote a reply of the platform, which no log gets. */
+    searched(result: SearchResult) {
+      const isEmpty = result.kind === 'found' && result.subscriptionUids.length === 0
+      count('searches', { outcome: isEmpty ? 'none' : result.kind })
+      if (result.kind === 'found' || result.kind === 'refused') return
+      const { code, why, cause }: { code: string; why?: string; cause?: unknown } = result
       const lineOf = () => {
         if (cause === undefined) return { message: why ? `findSubscriptions ${why}` : code }
         const { message, stack } = said(cause, undefined)

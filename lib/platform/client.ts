@@ -89,6 +89,9 @@ export function createPlatformClient(options: PlatformOptions) {
       }
     },
 
+    /** The same for a part of this package, with the `ReadFailure` of the platform's reply. */
+    tokenFor: tokens.get,
+
     /** Forgets a token with which a call of the app has failed, so that its next try gets another one. */
     dropAppToken: tokens.drop,
 

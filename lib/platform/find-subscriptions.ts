@@ -2,11 +2,14 @@ import type { Clock } from '../base/clock.js'
 import { type ErrorCode, ownCode } from '../base/errors.js'
 import { identifierOf } from '../base/record.js'
 import { orAborted, withDeadline } from '../base/waiting.js'
+import { watchLimit } from './http.js'
+import { ReadFailure } from './read-result.js'
 import { appToken, type Token } from './token.js'
 
 /**
  * The option `platform.findSubscriptions`: returns the uids of all subscriptions of a business, for a platform that can list
- * them. The calls use `fetch`, with `token.value` and `signal`. If it rejects, it is tried again.
+ * them. The calls use `fetch`, with `token.value` and `signal`. If it rejects, it is tried again; after a reply 429 of that
+ * `fetch` all reads wait as long as the platform asks, and the next call twice as long.
  *
  * @example
  * const findSubscriptions: FindSubscriptions = async (businessUid, { token, fetch, signal }) => {
@@ -34,6 +37,10 @@ export type SearchResult =
   | { kind: 'found'; subscriptionUids: readonly string[] }
   /** The platform refuses a token for this business, so the app can see no subscription of it. */
   | { kind: 'refused'; code: 'token_refused' }
+  /** The platform limits our rate. */
+  | { kind: 'throttled'; code: 'platform_throttled'; retryAfterMs?: number }
+  /** The platform refuses the app's own credentials, for every business. */
+  | { kind: 'credentials_refused'; code: 'app_credentials_refused' }
   /** `cause`: what the option threw. `why`: what it did instead of answering, as the end of a sentence. */
   | { kind: 'failed'; code: ErrorCode; why?: string; cause?: unknown }
 
@@ -43,17 +50,23 @@ const MAX_FOUND = 1_000
 /** Returns `find(businessUid, signal)`, which calls the option and checks what it returned. Never rejects. */
 export function createFindSubscriptions(options: {
   findSubscriptions: FindSubscriptions
-  fetchAppToken(businessUid: string): Promise<string>
+  /** Rejects with a `ReadFailure` or a `MarketplaceError`. */
+  tokenFor(businessUid: string): Promise<string>
   dropAppToken(businessUid: string, token: string): void
   fetch?: typeof globalThis.fetch | undefined
   timeoutMs: number
   clock: Clock
 }) {
-  const { findSubscriptions, fetchAppToken, dropAppToken, timeoutMs, clock } = options
+  const { findSubscriptions, tokenFor, dropAppToken, timeoutMs, clock } = options
   const { fetch = globalThis.fetch } = options
 
   /** Rejects with an `Unanswered` or with what the option threw. */
-  async function ask(businessUid: string, token: Token<'app'>, lost: AbortSignal): Promise<string[]> {
+  async function ask(
+    businessUid: string,
+    token: Token<'app'>,
+    lost: AbortSignal,
+    fetch: typeof globalThis.fetch,
+  ): Promise<string[]> {
     const controller = new AbortController()
     const onAbort = () => controller.abort()
     if (lost.aborted) controller.abort()
@@ -75,14 +88,17 @@ export function createFindSubscriptions(options: {
   return async function find(businessUid: string, signal: AbortSignal): Promise<SearchResult> {
     let token: Token<'app'>
     try {
-      token = appToken(await orAborted(fetchAppToken(businessUid), signal))
+      token = appToken(await orAborted(tokenFor(businessUid), signal))
     } catch (error) {
-      const code = ownCode(error) ?? 'platform_unreachable'
-      return code === 'token_refused' ? { kind: 'refused', code } : { kind: 'failed', code }
+      return withoutToken(error)
     }
+    // The option may turn a reply 429 into any error.
+    const watched = watchLimit(fetch, clock)
     try {
-      return { kind: 'found', subscriptionUids: await ask(businessUid, token, signal) }
+      return { kind: 'found', subscriptionUids: await ask(businessUid, token, signal, watched.fetch) }
     } catch (error) {
+      const limit = watched.limit()
+      if (limit) return { kind: 'throttled', code: 'platform_throttled', ...limit }
       const code = 'find_subscriptions_failed'
       // Perhaps the platform has answered 401: only the app knows.
       dropAppToken(businessUid, token.value)
@@ -91,6 +107,16 @@ export function createFindSubscriptions(options: {
         : { kind: 'failed', code, why: 'threw', cause: error }
     }
   }
+}
+
+/** The result of a search for which there was no token. */
+function withoutToken(error: unknown): SearchResult {
+  const failure = error instanceof ReadFailure ? error.result : undefined
+  if (failure?.kind === 'token_refused') return { kind: 'refused', code: 'token_refused' }
+  if (failure?.kind === 'throttled') return { ...failure, code: 'platform_throttled' }
+  if (failure?.kind === 'credentials_refused') return { ...failure, code: 'app_credentials_refused' }
+  const code = failure && 'code' in failure ? failure.code : ownCode(error)
+  return { kind: 'failed', code: code ?? 'platform_unreachable' }
 }
 
 /** The option gave no answer. The message is the end of a sentence. */

@@ -129,6 +129,20 @@ export function retryAfterMs(header: string | null | undefined, now: number): nu
   return Number.isNaN(ms) ? undefined : Math.min(HOUR, Math.max(SECOND, ms))
 }
 
+/** A `fetch` for calls that a function of the app makes, and the limit (429) that the last limited reply to it has shown. */
+export function watchLimit(fetch: typeof globalThis.fetch, clock: Pick<Clock, 'now'>) {
+  let limit: { retryAfterMs?: number } | undefined
+  const watched: typeof fetch = async (...call) => {
+    const reply = await fetch(...call)
+    if (reply.status === 429) {
+      const waitMs = retryAfterMs(reply.headers.get('retry-after'), clock.now())
+      limit = waitMs === undefined ? {} : { retryAfterMs: waitMs }
+    }
+    return reply
+  }
+  return { fetch: watched, limit: () => limit }
+}
+
 /** Counts decoded bytes: a small compressed reply can be huge. */
 async function readText(response: Response, maxBytes: number): Promise<string> {
   if (!response.body) return ''

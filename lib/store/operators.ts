@@ -49,10 +49,13 @@ export function createObservation(
               sql`select 1 from subscriptions where urgency = ${sql.lit(urgency)} and refresh_at <= ${soon}`,
           ),
           ...(searches
-            ? [0, 1].map(
-                (asked) =>
-                  sql`select 1 from searches where asked = ${sql.lit(asked)} and (search_at <= ${soon} or lease_token is not null)`,
-              )
+            ? [
+                sql`select 1 from searches where lease_token is not null`,
+                ...[0, 1].map(
+                  (byInstall) =>
+                    sql`select 1 from searches where by_install = ${sql.lit(byInstall)} and search_at <= ${soon}`,
+                ),
+              ]
             : []),
         ]
         // One statement sees one state. Between two, a read could end and write the change that the first did not see.

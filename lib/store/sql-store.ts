@@ -44,7 +44,7 @@ import { createWriteHealth, createWriteProbe } from './write-health.js'
 export function createSqlStore(
   engine: Engine,
   clock: Clock = systemClock,
-  bounds: { most?: Allowance } = {},
+  bounds: { most?: Allowance; mostSearches?: number } = {},
 ): Store {
   // The commit stands, whatever a listener throws.
   const listeners = createListeners<Hint>(() => {})
@@ -59,7 +59,7 @@ export function createSqlStore(
   const offsetOf = createClockOffset(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
   const { request } = createRefreshRequests(engine)
-  const searches = createSearches(engine, offsetOf, request)
+  const searches = createSearches(engine, offsetOf, request, bounds.mostSearches)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
@@ -164,13 +164,18 @@ export function createSqlStore(
     searchOf: (businessUid) => read((db) => searches.of(db, businessUid)),
     async requestSearch(businessUid, by) {
       requireStorable({ businessUid })
+      if (!(await whileOpen(() => searches.hasRoom(businessUid)))) return false
       await write((trx) => run(engine, trx, searches.request(businessUid, by)))
       announce({ kind: 'requested', businessUid })
+      return true
     },
-    // Every delivery wakes those who claim: a read first, so that most of the claims write nothing.
+    // Every delivery wakes those who claim: a read first, so that most of the claims write nothing. As for `claimReads`, it
+    // would cost PostgreSQL as much as the claim.
     claimSearches: async (options) =>
-      (await read(searches.areDue)) ? write((trx) => searches.claim(trx, options)) : [],
-    renewSearch: (claim, leaseMs) => write((trx) => searches.renew(trx, claim, leaseMs)),
+      engine.isLocal && !(await read((db) => searches.areDue(db, options)))
+        ? []
+        : write((trx) => searches.claim(trx, options)),
+    renewSearch: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'search', claim, leaseMs)),
     async finishSearch(claim, finish) {
       const found = finish.kind === 'answered' ? finish.found : []
       for (const subscriptionUid of found) requireStorable({ subscriptionUid })
@@ -213,7 +218,7 @@ export function createSqlStore(
     prune: (retention) =>
       prune(write, async (trx) => {
         const subscriptions = await pruneSubscriptions(trx, retention)
-        const unwanted = await searches.prune(trx, retention.deadMs)
+        const unwanted = await searches.prune(trx)
         const { rows, dead } = await pruneJournal(trx, retention)
         return { rows: rows + subscriptions + unwanted, dead }
       }),

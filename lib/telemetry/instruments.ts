@@ -21,6 +21,12 @@ export const INSTRUMENTS = {
     attributes: 'outcome: found, missing, refused, token_refused, credentials_refused, throttled or outage',
     description: 'Finished reads of subscriptions.',
   },
+  searches: {
+    kind: 'counter',
+    unit: '{search}',
+    attributes: 'outcome: found, none, refused, credentials_refused, throttled or failed',
+    description: 'Finished searches with platform.findSubscriptions.',
+  },
   changes: {
     kind: 'counter',
     unit: '{change}',
@@ -124,6 +130,19 @@ export const INSTRUMENTS = {
     unit: '{subscription}',
     attributes: 'none',
     description: 'Subscriptions whose reads were given up.',
+  },
+  'searches.failing': {
+    kind: 'gauge',
+    unit: '{search}',
+    attributes: 'none',
+    description:
+      'Searches with platform.findSubscriptions that the app has asked for and whose last try failed.',
+  },
+  'searches.oldest_due_age': {
+    kind: 'gauge',
+    unit: 's',
+    attributes: 'none',
+    description: 'How long the longest due one has been due, without those of installs; 0 when none is due.',
   },
   'reads.paused': {
     kind: 'gauge',

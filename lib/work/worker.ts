@@ -20,7 +20,7 @@ export function createWorker(options: {
   retention: Retention
   reading: Omit<RefresherOptions, Shared>
   /** Undefined without the option `platform.findSubscriptions`. */
-  searching: Omit<SearcherOptions, Shared | 'isPaused' | 'reconcileEveryMs'> | undefined
+  searching: Omit<SearcherOptions, Shared | 'reads' | 'reconcileEveryMs'> | undefined
   handling: Omit<DispatcherOptions, Shared | 'retentionMs' | 'topics'>
   /** Gets every failure that no caller waits for; `area` is for logs. */
   onError(area: 'reading' | 'searching' | 'handling' | 'sweeping', error: unknown): void
@@ -33,7 +33,7 @@ export function createWorker(options: {
     createSearcher({
       ...shared,
       ...searching,
-      isPaused: refresher.isPaused,
+      reads: refresher,
       reconcileEveryMs: reading.reconcileEveryMs,
       onError: (error) => onError('searching', error),
     })
@@ -56,6 +56,7 @@ export function createWorker(options: {
     topics: topics.known,
     lanes: dispatcher,
     reads: refresher,
+    searches: searcher,
     onError: (error) => onError('handling', error),
   })
   const loops = [refresher, dispatcher, ...(searcher ? [searcher] : [])]

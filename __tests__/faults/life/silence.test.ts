@@ -228,6 +228,26 @@ describe.each(ENGINE_NAMES)('D71 on %s', (name) => {
   })
 })
 
+describe.each(ENGINE_NAMES)('D71 after searches, on %s', (name) => {
+  const engine = useEngine(name)
+
+  it('counts the first records that searches found an hour later, unless an event came', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    const journal = name === 'SQLite' ? 'journal' : 'marketplace_webhooks.journal'
+    const payload = JSON.stringify({ subscription_uid: 's', from: null, to: 'purchased', record: {} })
+    for (let i = 0; i < 4; i++) {
+      await store.requestRefresh(named(`s${i}`, `b${i}`))
+      const claim = await claimed(store)
+      const change = { id: `c${i}`, key: `s${i}`, businessUid: `b${i}`, cause: 'reconcile', payload } as const
+      await store.finishRead(claim, shows(claim, 'purchased', { changes: [change] }))
+    }
+    await store.accept([eventOf('s0', { businessUid: 'b0' })])
+    expect(await store.counts()).toMatchObject({ recentFirstRecords: 0 })
+    await sql(`update ${journal} set received_at = received_at - ${2 * HOUR}`)
+    expect(await store.counts()).toMatchObject({ recentFirstRecords: 4, unannouncedFirstRecords: 3 })
+  })
+})
+
 /** Businesses that have bought with an event each. */
 async function businesses(count: number) {
   const world = await createBusinesses(0)

@@ -486,8 +486,8 @@ async function lived(engine: EngineName, address?: string) {
     "update subscriptions set suspect = 1, lapses = 2, refresh_at = 1 where business_uid = 'dead'",
     `update lanes set lease_token = 'host/1/life/1', lapses = 1, suspect = 1, due_at = 1 where key = 'changes:late'`,
     "update subscriptions set lease_token = 'host/1/life/2', refresh_at = 1 where business_uid = 'late'",
-    `insert into searches (business_uid, asked, search_at, searched_at, wanted_at, generation, settled_generation, failures, failure, lease_token)
-      values ('asked', 1, 1, null, 1, 1, 0, 2, 'platform_timeout', 'host/1/life/3'), ('installed', 0, 2, 1, 2, 3, 3, 0, null, null)`,
+    `insert into searches (business_uid, asked, by_install, search_at, searched_at, wanted_at, generation, settled_generation, doubted_at, failures, failure, lease_token)
+      values ('asked', 1, 0, 1, null, 1, 1, 0, null, 2, 'platform_timeout', 'host/1/life/3'), ('installed', 0, 1, 2, 1, 2, 3, 2, 1, 0, null, null)`,
   ])
     await store.sql(text)
   await store.store.close()

@@ -59,7 +59,18 @@ describe('the other counts of the store', () => {
     [{ knownGivenUp: 1 }, 'reads_given_up: 1 subscriptions that were read before are not read any more'],
     [{ dead: 1 }, 'entries_dead: 1 journal entries are dead'],
     [{ retrying: 2 }, 'entries_retrying: 2 journal entries are tried again because a handler failed'],
-    [{ failedSearches: 2 }, 'find_subscriptions_failed: the search for subscriptions fails for 2 businesses'],
+    [
+      { failedSearches: 3, askedSearches: 10_000 },
+      'find_subscriptions_failed: the search for subscriptions fails for 3 of 10000 businesses',
+    ],
+    [
+      { failedSearches: 1, askedSearches: 1 },
+      'find_subscriptions_failed: the search for subscriptions fails for 1 of 1 businesses',
+    ],
+    [
+      { unsearched: 2 },
+      'searches_full: 2 questions of the last hour made no search for subscriptions, because there are enough',
+    ],
     [
       { lapsed: 1 },
       'reads_end_process: the process ended each time it read 1 subscriptions, so their reads are put off',
@@ -88,6 +99,7 @@ describe('the other counts of the store', () => {
     { stale: 3, confirmed: 3 },
     { stale: 2, confirmed: 1 },
     { unannouncedFirstRecords: 2, recentFirstRecords: 2 },
+    { failedSearches: 2, askedSearches: 3 },
     { unannouncedChanges: 3, recentChanges: 6 },
   ])('are no problem while they are few, or half: %j', (counts) => {
     expect(problems(counts)).toEqual([])
@@ -139,7 +151,9 @@ const NONE: StoreCounts = {
   requested: 0,
   oldestRequestMs: null,
   oldestOverdueMs: null,
+  askedSearches: 0,
   failedSearches: 0,
+  unsearched: 0,
   oldestSearchMs: null,
   givenUp: 0,
   knownGivenUp: 0,

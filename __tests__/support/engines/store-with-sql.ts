@@ -29,7 +29,7 @@ export interface StoreWithSql {
 /** An open store at an address, with direct SQL beside the methods of its port. Closed after the test. */
 export async function openStoreWithSql(
   address: string,
-  options: { clock?: Clock; schema?: string; most?: Allowance } = {},
+  options: { clock?: Clock; schema?: string; most?: Allowance; mostSearches?: number } = {},
 ): Promise<StoreWithSql> {
   const { clock = systemClock, schema = 'marketplace_webhooks' } = options
   let queries: Query[] | undefined

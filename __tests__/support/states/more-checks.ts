@@ -14,6 +14,7 @@ import {
 
 const MINUTES = 60_000
 const SECONDS = 1_000
+const DAYS = 86_400_000
 const SOON = MINUTES
 const RETENTION = { eventsMs: SOON, changesMs: SOON, actionsMs: SOON, deadMs: SOON }
 
@@ -43,6 +44,15 @@ export const MORE_CHECKS: readonly ((lab: Lab) => Promise<void>)[] = [
     const claim = await alone(lab)
     await lab.request('s1')
     await lab.succeed(claim, 'purchased')
+  },
+
+  async function isUnwantedForLong(lab) {
+    for (const uid of ['b1', 'b2', 'b3']) await lab.requestSearch(uid, 'question')
+    const claims = await lab.claimSearches({ limit: 2, installLimit: 0, leaseMs: SHORT })
+    const finish = { kind: 'answered', found: [], failure: null, nextInMs: 40 * DAYS } as const
+    if (claims[0]) await lab.finishSearch(claims[0], finish)
+    await lab.pass(31 * DAYS)
+    await lab.prune(RETENTION)
   },
 
   async function isPutOff(lab) {

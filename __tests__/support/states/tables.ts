@@ -61,8 +61,9 @@ export const TABLES = {
     id: 'business_uid',
     columns: ['lease_token', 'search_at'],
     stateOf(row, now) {
-      if (hasCome(row.search_at, now)) return 'due'
-      return row.lease_token === null ? 'scheduled' : 'leased'
+      const isLate = hasCome(row.search_at, now)
+      if (row.lease_token === null) return isLate ? 'due' : 'scheduled'
+      return isLate ? 'lapsed' : 'leased'
     },
   },
 } satisfies Record<string, TableMachine>

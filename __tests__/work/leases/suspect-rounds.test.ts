@@ -40,6 +40,19 @@ describe('rounds of suspects', () => {
     expect(halted()).toEqual([])
   })
 
+  it('run beside no search, which other work does not wait for', async () => {
+    const { advance, rounds, due, halted, holds, searches } = scene(100)
+    const search = gate()
+    searches.ending = search.opened
+    due.push('read')
+    rounds.start()
+    await advance(SECOND)
+    expect([searches.isHalted, due, halted()]).toEqual([true, ['read'], []])
+    search.open()
+    await advance(SECOND)
+    expect([searches.isHalted, due, holds]).toEqual([false, [], ['read']])
+  })
+
   it('leave out the lanes whose handlers still run here', async () => {
     const { advance, rounds, due, running, excepted } = scene(10)
     running.push({ id: 'a' })
@@ -158,7 +171,17 @@ function scene(runMs: number) {
     const at = due.indexOf(kind)
     return at < 0 ? undefined : due.splice(at, 1)
   }
+  const searches = { isHalted: false, ending: Promise.resolve() }
   const rounds = createSuspectRounds({
+    searches: {
+      halt() {
+        searches.isHalted = true
+        return searches.ending
+      },
+      resume() {
+        searches.isHalted = false
+      },
+    },
     store: {
       async dueSuspect({ kinds, exceptKeys }) {
         excepted.push(exceptKeys)
@@ -184,6 +207,7 @@ function scene(runMs: number) {
     rounds,
     due,
     holds,
+    searches,
     /** The loops that are halted now. */
     halted: () => [...halted],
     /** The lanes whose handlers run. */

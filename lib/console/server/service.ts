@@ -30,7 +30,12 @@ export function createService(options: {
   lookup: Lookup | undefined
   sign(...values: unknown[]): string
 }): Service {
-  const { marketplace, tokenFor, signInUrl, lookup, sign } = options
+  const { tokenFor, signInUrl, lookup, sign } = options
+  // A person looks at any identifier, also a typed one. That must not make the platform be searched for it.
+  const marketplace: ConsoleMarketplace = {
+    ...options.marketplace,
+    explain: (businessUid) => options.marketplace.explain(businessUid, { search: false }),
+  }
   const scans = createScans(marketplace)
   const search = createSearch({ marketplace, scans, lookup })
   const { business, history } = createBusinessCalls(marketplace)

@@ -26,6 +26,19 @@ export interface BusinessData {
   })[]
   /** Subscriptions of other businesses for which an event named this business. */
   candidateOf: string[]
+  /** The search for subscriptions of the business with `platform.findSubscriptions`; null: there is none. */
+  search: {
+    /** Whether the app has asked for it; else only an install has. */
+    isAsked: boolean
+    /** When somebody last wanted its answer. */
+    wantedAt: string | null
+    /** When the platform last answered. */
+    answeredAt: string | null
+    /** When it is made next; null while it is made. */
+    nextAt: string | null
+    /** Code of the failure of the last try. */
+    failure: string | null
+  } | null
   /** Entries that name the business or one of its subscriptions, oldest first. */
   journal: JournalEntry[]
 }
@@ -40,7 +53,7 @@ const PIECE = 64 * 1024
 
 /** Reads the stored data of a business. */
 export function createExport(options: {
-  store: Pick<Store, 'listEntries' | 'listSubscriptions'>
+  store: Pick<Store, 'listEntries' | 'listSubscriptions' | 'searchOf'>
   rules: DecisionRules
   clock: Clock
 }) {
@@ -89,10 +102,29 @@ export function createExport(options: {
     }
   }
 
+  async function searchOf(businessUid: string): Promise<BusinessData['search']> {
+    const found = await store.searchOf(businessUid)
+    if (!found) return null
+    const { isAsked, wantedAt, answeredAt, nextAt, failure } = found
+    return {
+      isAsked,
+      wantedAt: isoOf(wantedAt),
+      answeredAt: isoOf(answeredAt),
+      nextAt: isoOf(nextAt),
+      failure,
+    }
+  }
+
   return {
     async data(businessUid: string | number): Promise<BusinessData> {
       const { head, lists } = read(businessUid)
-      const data: BusinessData = { ...head, subscriptions: [], candidateOf: [], journal: [] }
+      const data: BusinessData = {
+        ...head,
+        subscriptions: [],
+        candidateOf: [],
+        search: await searchOf(head.business_uid),
+        journal: [],
+      }
       for await (const page of lists.subscriptions()) data.subscriptions.push(...page)
       for await (const page of lists.candidateOf()) data.candidateOf.push(...page)
       for await (const page of lists.journal()) data.journal.push(...page)
@@ -103,7 +135,7 @@ export function createExport(options: {
     /** The same as JSON, in pieces that one turn of the event loop makes, with a line for each item. */
     async *text(businessUid: string | number): AsyncGenerator<string, void> {
       const { head, lists } = read(businessUid)
-      let text = JSON.stringify(head).slice(0, -1)
+      let text = JSON.stringify({ ...head, search: await searchOf(head.business_uid) }).slice(0, -1)
       for (const [name, pages] of Object.entries(lists)) {
         text += `,\n"${name}":[`
         let separator = '\n'

@@ -68,5 +68,7 @@ function gaugesOf(counts: StoreCounts): GaugeValues {
     'subscriptions.oldest_request_age': (counts.oldestRequestMs ?? 0) / SECOND,
     'subscriptions.oldest_overdue_age': (counts.oldestOverdueMs ?? 0) / SECOND,
     'subscriptions.given_up': counts.givenUp,
+    'searches.failing': counts.failedSearches,
+    'searches.oldest_due_age': (counts.oldestSearchMs ?? 0) / SECOND,
   }
 }

@@ -12,15 +12,16 @@ interface Refusal {
  * no worker. `refusal`: the most common refusal of this process's own reads, with its HTTP status.
  */
 export function problemsOfCounts(counts: StoreCounts, refusal?: Refusal): HealthProblem[] {
-  const { dead, retrying, lapsed, failedSearches } = counts
+  const { dead, retrying, lapsed, unsearched } = counts
   return [
     ...refusedBusinesses(counts, refusal),
     ...staleAnswers(counts),
     ...silenceProblems(counts),
+    ...failedSearches(counts),
     ...counted(
-      failedSearches,
-      'find_subscriptions_failed',
-      `the search for subscriptions fails for ${failedSearches} businesses`,
+      unsearched,
+      'searches_full',
+      `${unsearched} questions of the last hour made no search for subscriptions, because there are enough`,
     ),
     ...counted(dead, 'entries_dead', `${dead} journal entries are dead`),
     ...counted(
@@ -38,6 +39,13 @@ export function problemsOfCounts(counts: StoreCounts, refusal?: Refusal): Health
 
 function counted(count: number, code: ProblemCode, message: string): HealthProblem[] {
   return count > 0 ? [problemOf(code, message)] : []
+}
+
+/** A problem when searches fail for several businesses, or for most of those that the app has asked about. */
+function failedSearches({ failedSearches: failed, askedSearches: asked }: StoreCounts): HealthProblem[] {
+  if (failed < FEW && !isMost(failed, asked)) return []
+  const what = `the search for subscriptions fails for ${failed} of ${asked} businesses`
+  return [problemOf('find_subscriptions_failed', what)]
 }
 
 /** Fewer may be chance: a delivery that was lost while the app restarted. */

@@ -39,7 +39,7 @@ export function createEntryCounts(engine: Engine) {
   /**
    * Changes that a request found are judged an hour later: a page calls `refresh` before the event of a purchase arrives.
    * Those of a subscription that is new to the store are not: `track` adds it without an event. First records are judged
-   * apart, because another event announces them.
+   * apart, because another event announces them. One without an event was found by a search, and is judged an hour later too.
    */
   async function recentChanges(db: Connection) {
     const week = sql`received_at > ${engine.now()} - ${sql.lit(7 * DAY)}`
@@ -63,10 +63,10 @@ export function createEntryCounts(engine: Engine) {
               ${newestOf('reconcile', week)} union all
               ${newestOf('request', sql`${week} and ${hourAgo}`)}
             ) as newest
-            where cause <> 'request' or not exists (
+            where (cause <> 'request' or not exists (
               select 1 from subscriptions where subscriptions.subscription_uid = newest.subscription_uid
                 and created_at > newest.received_at - ${sql.lit(HOUR)}
-            )
+            )) and (cause <> 'reconcile' or is_first = 0 or ${hourAgo})
             order by received_at desc, seq desc limit ${sql.lit(LOOKED_AT)}
           ) as looked_at
         ) as changes

@@ -1,18 +1,19 @@
 import { randomBytes } from 'node:crypto'
 import { hostname } from 'node:os'
 import { SECOND } from '../../base/clock.js'
-import type { Leased, SuspectKind } from '../port/store.js'
+import type { Leased } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 
 /**
- * The two tables whose rows are leased. `dueAt` is when a row is due; while it is leased, when the lease runs out, in the
- * time of leases.
+ * The tables whose rows are leased. `dueAt` is when a row is due; while it is leased, when the lease runs out, in the time of
+ * leases. Rows of the first two are suspect after that (`suspects.ts`).
  */
 export const LEASED = {
   lane: { table: sql`lanes`, id: sql`key`, dueAt: sql`due_at` },
   read: { table: sql`subscriptions`, id: sql`subscription_uid`, dueAt: sql`refresh_at` },
-} as const satisfies Record<SuspectKind, unknown>
+  search: { table: sql`searches`, id: sql`business_uid`, dueAt: sql`search_at` },
+} as const
 
 /** The token of a lane that was taken from its holder. Nobody may claim it before that lease would have run out. */
 export const TAKEN_BACK = 'taken back'
@@ -63,7 +64,7 @@ function isAlive(pid: number): boolean {
 export async function renewLease(
   { leaseNow }: Pick<Engine, 'leaseNow'>,
   trx: Connection,
-  kind: SuspectKind,
+  kind: keyof typeof LEASED,
   lease: Leased,
   leaseMs: number,
 ): Promise<boolean> {
@@ -76,19 +77,16 @@ export async function renewLease(
   return rows.length > 0
 }
 
-/** Makes the work of processes of this machine that died due at once, not when their leases run out. */
-export async function endAbandonedLeases({ write, now, leaseNow }: Engine) {
+/** Lets the leases of processes of this machine that died run out at once. */
+export async function endAbandonedLeases({ write, leaseNow }: Engine) {
+  const all = Object.values(LEASED)
   await write(async (trx) => {
-    const rows = await sql<{ token: string }>`
-      select lease_token as token from subscriptions where lease_token is not null
-      union select lease_token from lanes where lease_token is not null
-      union select lease_token from searches where lease_token is not null`.execute(trx)
-    for (const { token } of rows.filter((row) => isAbandoned(row.token))) {
-      for (const { table, dueAt } of [LEASED.read, LEASED.lane])
+    const tokens = all.map(
+      ({ table }) => sql`select lease_token as token from ${table} where lease_token is not null`,
+    )
+    const rows = await sql<{ token: string }>`${sql.join(tokens, ' union ')}`.execute(trx)
+    for (const { token } of rows.filter((row) => isAbandoned(row.token)))
+      for (const { table, dueAt } of all)
         await sql`update ${table} set ${dueAt} = ${leaseNow()} where lease_token = ${token}`.execute(trx)
-      await sql`update searches set lease_token = null, search_at = ${now()} where lease_token = ${token}`.execute(
-        trx,
-      )
-    }
   })
 }

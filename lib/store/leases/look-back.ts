@@ -4,28 +4,28 @@ import { type Clock, SECOND } from '../../base/clock.js'
 const COMMIT_MS = SECOND / 2
 /** Almost every transaction takes less: a statement may take 5 s, a lock 4 s. */
 const LONG_COMMIT_MS = 15 * SECOND
-/** A search further back is made again after this many times its duration, so all of them take 2 % of the time each. */
+/** A query further back is made again after this many times its duration, so all of them take 2 % of the time each. */
 const RESTS = 50
 
-/** One search. */
+/** One query for due rows. */
 export interface LookBack {
   /**
-   * How long ago the rows of this part are due that the search reads, at most; undefined: all rows. A row may move from one
-   * part to another and stay due as long, so it is the same for all parts that were searched before.
+   * How long ago the rows of this part are due that the query reads, at most; undefined: all rows. A row may move from one
+   * part to another and stay due as long, so it is the same for all parts that were queried before.
    */
   sinceMs(part: string | number): number | undefined
-  /** The oldest row of the part that the search has found has been due for so long; 0: it has found none. */
+  /** The oldest row of the part that the query has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
-  /** Whether the search reads all rows. */
+  /** Whether the query reads all rows. */
   isWhole: boolean
   end(): void
 }
 
 /**
- * How far back searches for due rows look. An index keeps the entries of rows that are not due any more while some
- * transaction is open that began before, and a search from the start of the index reads them all: after half an hour of
- * 500 deliveries a second 900,000. So a search begins a little before the oldest row that the last one found, or before
- * the last search if it found none. A row whose commit took longer may be behind that: searches further back find it, which
+ * How far back queries for due rows look. An index keeps the entries of rows that are not due any more while some
+ * transaction is open that began before, and a query from the start of the index reads them all: after half an hour of
+ * 500 deliveries a second 900,000. So a query begins a little before the oldest row that the last one found, or before
+ * the last query if it found none. A row whose commit took longer may be behind that: queries further back find it, which
  * are rarer the longer they take.
  */
 export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
@@ -59,7 +59,7 @@ export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
 
   return {
     look,
-    /** Older rows may have become due, so the next search reads all. */
+    /** Older rows may have become due, so the next query reads all. */
     forget: () => oldest.clear(),
   }
 }

@@ -71,7 +71,7 @@ export function createSuspects(engine: Engine) {
         where lapses is not null order by lapses, kind limit 1`
         .execute(db)
         .finally(look.end)
-      // Those that were found are searched again.
+      // Those that were found are queried again.
       for (const kind of kinds) look.found(kind, found ? Number.POSITIVE_INFINITY : 0)
       return found?.kind ?? null
     },

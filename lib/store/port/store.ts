@@ -43,7 +43,7 @@ export * from './subscriptions.js'
  *
  * A store holds subscriptions and a journal. A subscription is the record as last read, and the work of reading it
  * again. The journal has one entry for each delivery, change and action, with its outcome. A lane is the line of
- * pending entries of one key. Entries are claimed by the lane, so a search for work costs what is due, not what waits.
+ * pending entries of one key. Entries are claimed by the lane, so a look for work costs what is due, not what waits.
  *
  * Work is leased. A claim returns an item with a lease token, and the item is due again when the lease runs out. Every
  * finish names the token. A finish whose lease is no longer the caller's changes nothing, and its result shows that.

@@ -4,8 +4,8 @@
  *
  * Every transaction that waits for the locks of several rows takes them in one order, so that no two wait for each other:
  * names (`Engine.holdNames`), searches, subscriptions, the owner, handlers, lanes, entries of the journal; within a table by
- * bytes. Rows that a search picks are locked without waiting (`Dialect.skipLocked`), so their order does not matter if the
- * transaction then waits for no row that comes before them in this order.
+ * bytes. Rows that a query for due rows picks are locked without waiting (`Dialect.skipLocked`), so their order does not
+ * matter if the transaction then waits for no row that comes before them in this order.
  */
 export function byBytes(a: string, b: string): number {
   const length = Math.min(a.length, b.length)

@@ -89,16 +89,22 @@ function tables(engine: Dialect): Sql[] {
     sql`create table searches (
       business_uid ${engine.sortedText} primary key,
       asked integer not null,
+      by_install integer not null,
       search_at bigint not null,
       searched_at bigint,
       wanted_at bigint not null,
       generation bigint not null,
       settled_generation bigint not null,
+      doubted_at bigint,
       failures integer not null,
       failure text,
       lease_token text
     ) ${engine.busyTable}`,
-    sql`create index searches_due on searches (asked, search_at)`,
+    sql`create index searches_due on searches (by_install, search_at)`,
+    // For leases that ran out, and those of a process that died.
+    sql`create index searches_leased on searches (search_at) where lease_token is not null`,
+    // For health, and to bound the searches that questions make.
+    sql`create index searches_asked on searches (asked)`,
     // For pruning, which searches those that nobody has wanted for long.
     sql`create index searches_wanted on searches (wanted_at)`,
     // For health.

@@ -68,13 +68,14 @@ export interface SubscriptionsTable {
 }
 
 /**
- * The search for subscriptions of a business that has none in the store. docs/states.md has its states. All of its times are
- * in the time of dates.
+ * The search for subscriptions of a business of which the store has none that was read. docs/states.md has its states.
  */
 export interface SearchesTable {
   business_uid: string
   /** 1: the app has asked for it. 0: only installs have. */
   asked: 0 | 1
+  /** 1: the next search is made because of an install. Anybody with the delivery secret can send these, so they come last. */
+  by_install: 0 | 1
   /** When the next search is due; while leased, when the lease runs out. */
   search_at: number
   /** When the platform last answered. */
@@ -83,8 +84,10 @@ export interface SearchesTable {
   wanted_at: number
   /** The number of requests. A search is owed while it is above `settled_generation`. */
   generation: number
-  /** The generation that the last answered search had seen; 0: none was answered. */
+  /** The generation that the last settled search had seen; 0: none was settled. */
   settled_generation: number
+  /** When the platform first gave the answer that may be too early, and that it has repeated since; null: none. */
+  doubted_at: number | null
   /** Failed tries since it was last answered or requested by `refresh`. */
   failures: number
   failure: string | null

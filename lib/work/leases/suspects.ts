@@ -16,20 +16,22 @@ interface Alone<Item> {
 
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
- * halted, and no suspect of the other kind runs. So if the process ends, nothing else of its kind can have ended it; work of
- * the other kind may have. docs/states.md has the states.
+ * halted, no suspect of the other kind runs, and no search. So if the process ends, nothing else of its kind can have ended it;
+ * work of the other kind may have. docs/states.md has the states.
  */
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
   topics(): Topic[]
   lanes: Alone<LaneClaim> & { items(): Pick<LaneClaim, 'id'>[] }
   reads: Alone<ReadClaim> & { isPaused(): boolean }
+  /** The searches of this process, which call a function of the app; undefined: it makes none. */
+  searches?: Pick<Alone<unknown>, 'halt' | 'resume'> | undefined
   leaseMs: number
   pollMs: number
   clock: Clock
   onError(error: unknown): void
 }) {
-  const { store, topics, lanes, reads, leaseMs, pollMs, clock, onError } = options
+  const { store, topics, lanes, reads, searches, leaseMs, pollMs, clock, onError } = options
   const loops = { lane: lanes, read: reads }
   let state: 'new' | 'started' | 'closed' = 'new'
   let halted: SuspectKind | undefined
@@ -75,11 +77,15 @@ export function createSuspectRounds(options: {
     if (halted === kind) return
     resume()
     halted = kind
+    // First, because a search may take long: until it has ended, the other work goes on.
+    await searches?.halt()
     await loops[kind].halt()
   }
 
   function resume() {
-    if (halted) loops[halted].resume()
+    if (!halted) return
+    loops[halted].resume()
+    searches?.resume()
     halted = undefined
   }
 

@@ -1,5 +1,6 @@
 import { type Clock, createAgingTime, SECOND } from '../../base/clock.js'
 import { type HealthProblem, isMost, problemOf } from '../../base/health.js'
+import type { SearchResult } from '../../platform/find-subscriptions.js'
 import type { ReadResult } from '../../platform/read-result.js'
 
 /** The number of businesses whose last read counts. */
@@ -39,7 +40,7 @@ export function createReadOutcomes(options: {
   let pausedUntil = Number.NEGATIVE_INFINITY
   let whyPaused: HealthProblem | undefined
   /** Refused credentials are a problem until a read gets another answer, which may be hours after the pause. */
-  let lastAnswer: ReadResult['kind'] | undefined
+  let lastAnswer: (ReadResult | SearchResult)['kind'] | undefined
 
   const isPaused = () => age() < pausedUntil
 
@@ -66,8 +67,27 @@ export function createReadOutcomes(options: {
     ]
   }
 
+  /** Pauses all reads after a reply that every other call would get too. False: it is no such reply. */
+  function pauseAfter(result: { kind: string; retryAfterMs?: number }, beganAt: number): boolean {
+    if (result.kind === 'throttled') {
+      const pauseMs = result.retryAfterMs ?? SECOND
+      onThrottled(pauseMs, beganAt)
+      pause(pauseMs, problemOf('reads_throttled', 'reads are paused: the platform limits our rate'))
+      return true
+    }
+    if (result.kind !== 'credentials_refused') return false
+    pause(10 * SECOND, problemOf('credentials_refused', "the platform refuses the app's credentials"))
+    return true
+  }
+
   return {
     isPaused,
+
+    /** The result of a search, which is no read: it may pause the reads, and otherwise shows that the credentials are right. */
+    noteSearch(result: SearchResult, beganAt: number) {
+      if (result.kind !== 'failed') lastAnswer = result.kind
+      pauseAfter(result, beganAt)
+    },
 
     /**
      * `isUnread`: no read of the subscription has found a record, and this one has not either. `beganAt`: when the read
@@ -78,16 +98,7 @@ export function createReadOutcomes(options: {
       const before = latest.get(businessUid)
       latest.delete(businessUid)
       if (result.kind !== 'outage') lastAnswer = result.kind
-      if (result.kind === 'throttled') {
-        const pauseMs = result.retryAfterMs ?? SECOND
-        onThrottled(pauseMs, beganAt)
-        return pause(pauseMs, problemOf('reads_throttled', 'reads are paused: the platform limits our rate'))
-      }
-      if (result.kind === 'credentials_refused')
-        return pause(
-          10 * SECOND,
-          problemOf('credentials_refused', "the platform refuses the app's credentials"),
-        )
+      if (pauseAfter(result, beganAt)) return
       if (result.kind === 'outage') {
         const at = clock.monotonic()
         const since = before?.kind === 'failed' ? before.since : at

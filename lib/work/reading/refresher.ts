@@ -95,6 +95,8 @@ export function createRefresher(
       loop.wake(MIN_READ_INTERVAL_MS)
     },
     isPaused: outcomes.isPaused,
+    /** For the searches, which call the same platform: they keep its pauses and its pace, and note what they meet. */
+    ...{ noteSearch: outcomes.noteSearch, pace },
     refusal: outcomes.refusal,
     problems: outcomes.problems,
   }

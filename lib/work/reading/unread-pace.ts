@@ -21,6 +21,7 @@ const SAVED_MS = 100
  * A limit counts only if two reads or more of what was never read began in the minute before it, since the last limit,
  * and they were a quarter of all reads. So neither a limit of one first purchase slows down the others, nor one that meets
  * the first read after each pause. A read counts once, also if it tries a candidate; a suspect is read whatever the pace.
+ * Searches count as reads (`../searching/searcher.ts`): those that an install has made as reads of what was never read.
  */
 export function createUnreadPace(clock: Pick<Clock, 'monotonic'>) {
   /** The last reads. */

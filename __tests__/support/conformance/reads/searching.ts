@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import type { SearchClaim, Store } from '../../../../lib/store/port/store.js'
 import { business, type Checks, eventOf, has, idsOf, LATER, type Lab, LONG, SHORT, same } from '../lab.js'
 
-const RETENTION = { eventsMs: LATER, changesMs: LATER, actionsMs: LATER }
 const SOON = { withinMs: 1_000 }
 
 export const SEARCHING: Checks = {
@@ -12,7 +11,7 @@ export const SEARCHING: Checks = {
     has(await lab.searchOf('b1'), { isAnswered: false, pending: true, isAsked: true, failure: null })
     await lab.requestSearch('b1', 'question')
     const claim = await claimed(lab)
-    has(claim, { id: 'b1', isAsked: true, generation: 1, failures: 0 })
+    has(claim, { id: 'b1', isOfInstall: false, generation: 1, failures: 0 })
     assert.equal(await answer(lab, claim), true)
     has(await lab.searchOf('b1'), { isAnswered: true, pending: false, failure: null })
     await lab.requestSearch('b1', 'question')
@@ -38,12 +37,39 @@ export const SEARCHING: Checks = {
     has(await claimed(lab), { id: 'b1', generation: 3, failures: 0 })
   },
 
-  async 'requestSearch: makes none for a business with a subscription'(lab) {
-    await lab.request('s1', 'b1')
-    for (const by of ['question', 'refresh'] as const) await lab.requestSearch('b1', by)
+  async 'requestSearch: makes none for a business with a subscription that was read'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    for (const by of ['question', 'refresh', 'wait'] as const)
+      assert.equal(await lab.requestSearch('b1', by), true)
     await lab.accept([install('b1')])
     assert.equal(await lab.searchOf('b1'), undefined)
     same(await claimAll(lab), [])
+  },
+
+  async 'requestSearch: a subscription that an event has only named counts as none, also for the claim'(lab) {
+    await lab.accept([eventOf('made up', { businessUid: 'b1' })])
+    await lab.requestSearch('b1', 'question')
+    await lab.finishSearch(await claimed(lab), { kind: 'answered', found: [], failure: null, nextInMs: 0 })
+    has((await lab.until('it is due', () => some(lab)))[0], { id: 'b1' })
+  },
+
+  async 'requestSearch: a wait searches again after a pause, and leaves that of a failed try'(lab) {
+    await lab.requestSearch('b1', 'wait')
+    await answer(lab, await claimed(lab))
+    await lab.requestSearch('b1', 'wait')
+    has(await lab.searchOf('b1'), { isAnswered: true, pending: true })
+    same(await claimAll(lab), [])
+    const [claim] = await lab.until('it is due again', () => some(lab))
+    has(claim, { isOfInstall: false, generation: 2 })
+    await lab.finishSearch(claim as SearchClaim, {
+      kind: 'failed',
+      failure: 'platform_timeout',
+      nextInMs: LATER,
+    })
+    await lab.requestSearch('b1', 'wait')
+    await lab.pass(200)
+    same(await claimAll(lab), [])
+    has(await lab.searchOf('b1'), { failure: 'platform_timeout' })
   },
 
   async 'accept: an install makes a search if the app has the option, and searches again after a pause'(lab) {
@@ -73,6 +99,26 @@ export const SEARCHING: Checks = {
     has(await lab.searchOf('b1'), { failure: 'platform_timeout' })
   },
 
+  async 'accept: an install of a business that the app has asked about is in the class of installs, unless that waits'(
+    lab,
+  ) {
+    for (const uid of ['b1', 'b2']) await lab.requestSearch(uid, 'question')
+    for (const claim of await claimAll(lab))
+      if (claim.id === 'b1') await answer(lab, claim)
+      else await lab.finishSearch(claim, { kind: 'failed', failure: 'platform_timeout', nextInMs: 0 })
+    for (const uid of ['b1', 'b2']) await lab.accept([install(uid)])
+    const claims: SearchClaim[] = []
+    await lab.until('both are due', async () => {
+      claims.push(...(await claimAll(lab)))
+      return claims.length === 2
+    })
+    const ofInstall = (uid: string) => claims.find(({ id }) => id === uid)?.isOfInstall
+    same([ofInstall('b1'), ofInstall('b2')], [true, false])
+    await answer(lab, claims.find(({ id }) => id === 'b1') as SearchClaim)
+    await lab.requestSearch('b1', 'refresh')
+    has(await claimed(lab), { id: 'b1', isOfInstall: false })
+  },
+
   async 'claimSearches: those that the app has asked for come first, and few of the others beside them'(lab) {
     await lab.accept([install('b1'), install('b2'), install('b3')])
     await lab.pass(2)
@@ -83,23 +129,31 @@ export const SEARCHING: Checks = {
     same(idsOf(await claim(1, 1)).length, 1)
     const claims = await claim(9, 1)
     same(
-      claims.map(({ isAsked }) => isAsked),
-      [true, false],
+      claims.map(({ isOfInstall }) => isOfInstall),
+      [false, true],
     )
     same(idsOf(await claim(9, 0)), [])
     same(idsOf(await claim(9, 9)).length, 1)
     same(await claim(9, 9), [])
   },
 
-  async 'claimSearches: a search whose lease ran out is due again, and its first holder writes nothing'(lab) {
+  async 'claimSearches: a search whose lease ran out has failed: its pause follows, and its first holder writes nothing'(
+    lab,
+  ) {
     await lab.requestSearch('b1', 'question')
     const [first] = await lab.claimSearches({ limit: 1, installLimit: 1, leaseMs: SHORT })
     assert(first)
     assert.equal(await lab.renewSearch(first, SHORT), true)
     same(await claimAll(lab), [])
-    const [second] = await lab.until('the lease runs out', () => some(lab))
-    assert(second)
+    await lab.until('the lease runs out', async () => {
+      same(await claimAll(lab), [])
+      return (await lab.searchOf('b1'))?.failure === 'lease_lapsed'
+    })
+    has(await lab.counts(), { askedSearches: 1, failedSearches: 1 })
     assert.equal(await lab.renewSearch(first, LONG), false)
+    const [second] = await lab.until('the pause is over', () => some(lab))
+    has(second, { id: 'b1', failures: 1 })
+    assert(second)
     assert.equal(await answer(lab, first, ['s1']), false)
     same(await lab.subscriptionsOf('b1'), [])
     assert.equal(await answer(lab, second), true)
@@ -114,27 +168,37 @@ export const SEARCHING: Checks = {
       if (claim.id === 'b1')
         await lab.finishSearch(claim, { kind: 'answered', found: [], failure: null, nextInMs: 0 })
       else await lab.finishSearch(claim, { kind: 'failed', failure: 'platform_timeout', nextInMs: 0 })
-    for (const uid of ['1', '2']) await lab.request(`s${uid}`, `b${uid}`)
-    same(idsOf(await lab.until('they are due', () => some(lab))), ['b2'])
+    for (const uid of ['1', '2']) await lab.known(`s${uid}`, 'purchased', `b${uid}`)
+    const due = await lab.until('they are due', () => some(lab))
+    same(idsOf(due), ['b2'])
     assert.equal(await lab.searchOf('b1'), undefined)
+    assert.equal(await answer(lab, due[0] as SearchClaim), true)
+    assert.equal(await lab.searchOf('b2'), undefined)
   },
 
-  async 'finishSearch: what was found is read as if track had named it, and the search ends'(lab) {
+  async 'finishSearch: what was found is read as if track had named it, although no event has, and answers the search'(
+    lab,
+  ) {
     await lab.requestSearch('b1', 'question')
     assert.equal(await answer(lab, await claimed(lab), ['s2', 's1']), true)
-    assert.equal(await lab.searchOf('b1'), undefined)
+    has(await lab.searchOf('b1'), { isAnswered: true, pending: false })
     same(await lab.uids({ businessUid: 'b1' }), ['s1', 's2'])
-    for (const claim of await lab.claimAll()) has(claim, { cause: 'request', generation: 1 })
+    for (const claim of await lab.claimAll()) has(claim, { cause: 'reconcile', generation: 1 })
   },
 
-  async 'finishSearch: a subscription that is stored for another business stays there, and the search is kept'(
+  async 'finishSearch: a subscription that is stored for another business stays there, and does not settle the search'(
     lab,
   ) {
     await lab.known('s1', 'purchased', 'b2')
     await lab.requestSearch('b1', 'question')
     assert.equal(await answer(lab, await claimed(lab), ['s1']), true)
-    has(await lab.searchOf('b1'), { isAnswered: true, pending: false })
+    has(await lab.searchOf('b1'), { isAnswered: false, pending: true, failure: null })
     same(await lab.uids({ businessUid: 'b2' }), ['s1'])
+    same(await claimAll(lab), [])
+    const [again] = await lab.until('it comes back', () => some(lab))
+    has(again, { id: 'b1', generation: 1 })
+    assert.equal(await answer(lab, again as SearchClaim), true)
+    has(await lab.searchOf('b1'), { isAnswered: true, pending: false })
   },
 
   async 'finishSearch: one that was requested again meanwhile is due again soon'(lab) {
@@ -146,10 +210,21 @@ export const SEARCHING: Checks = {
     has((await lab.until('it is due again', () => some(lab)))[0], { generation: 2 })
   },
 
-  async 'finishSearch: counts failures until an answer, and a refusal is an answer'(lab) {
+  async 'finishSearch: a failed one leaves what refresh has cleared meanwhile, and is due again soon'(lab) {
+    await lab.requestSearch('b1', 'question')
+    const claim = await claimed(lab)
+    await lab.requestSearch('b1', 'refresh')
+    await lab.finishSearch(claim, { kind: 'failed', failure: 'platform_timeout', nextInMs: LATER })
+    has(await lab.searchOf('b1'), { pending: true, failure: null })
+    has((await lab.until('it is due again', () => some(lab)))[0], { generation: 2, failures: 1 })
+  },
+
+  async 'finishSearch: counts failures until an answer, and the first refusal is one that settles nothing'(
+    lab,
+  ) {
     await lab.requestSearch('b1', 'question')
     await lab.finishSearch(await claimed(lab), { kind: 'failed', failure: 'platform_timeout', nextInMs: 0 })
-    has(await lab.counts(), { failedSearches: 1 })
+    has(await lab.counts(), { askedSearches: 1, failedSearches: 1 })
     const [again] = await lab.until('it is due', () => some(lab))
     has(again, { failures: 1 })
     await lab.finishSearch(again as SearchClaim, {
@@ -158,22 +233,8 @@ export const SEARCHING: Checks = {
       failure: 'token_refused',
       nextInMs: LATER,
     })
-    has(await lab.searchOf('b1'), { isAnswered: true, pending: false, failure: 'token_refused' })
+    has(await lab.searchOf('b1'), { isAnswered: false, pending: true, failure: 'token_refused' })
     has(await lab.counts(), { failedSearches: 0 })
-  },
-
-  async 'finishSearch: a refusal ends a search that only an install has requested, unless it was requested again'(
-    lab,
-  ) {
-    const refused = { kind: 'answered', found: [], failure: 'token_refused', nextInMs: LATER } as const
-    await lab.accept([install('b1'), install('b2'), install('b3')])
-    const claims = await claimAll(lab)
-    await lab.accept([install('b2')])
-    await lab.requestSearch('b3', 'question')
-    for (const claim of claims) assert.equal(await lab.finishSearch(claim, refused), true)
-    assert.equal(await lab.searchOf('b1'), undefined)
-    has(await lab.searchOf('b2'), { isAnswered: true, pending: true })
-    has(await lab.searchOf('b3'), { isAnswered: true, pending: false, failure: 'token_refused' })
   },
 
   async 'finishSearch: one that was not made is due again at once'(lab) {
@@ -187,17 +248,6 @@ export const SEARCHING: Checks = {
     await lab.finishSearch(await claimed(lab), { kind: 'answered', found: [], failure: null, nextInMs: 100 })
     same(await claimAll(lab), [])
     same(idsOf(await lab.until('it is due', () => some(lab))), ['b1'])
-  },
-
-  async 'prune: deletes the searches that nobody has wanted for long'(lab) {
-    for (const uid of ['b1', 'b2', 'b3']) await lab.requestSearch(uid, 'question')
-    const [leased, scheduled] = await lab.claimSearches({ limit: 2, installLimit: 0, leaseMs: LONG })
-    await answer(lab, scheduled as SearchClaim)
-    await lab.pass(20)
-    assert.equal((await lab.prune({ ...RETENTION, deadMs: LATER })).rows, 0)
-    assert.equal((await lab.prune({ ...RETENTION, deadMs: 5 })).rows, 2)
-    for (const uid of ['b1', 'b2', 'b3'])
-      assert.equal((await lab.searchOf(uid)) !== undefined, uid === leased?.id, uid)
   },
 
   async 'erase: deletes the search of the business, and one under way restores nothing'(lab) {

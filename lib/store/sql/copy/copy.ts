@@ -3,7 +3,7 @@ import { MarketplaceError, messageOf } from '../../../base/errors.js'
 import { nextTurn, sleep } from '../../../base/waiting.js'
 import { createJournal } from '../../journal/journal.js'
 import { createLanes } from '../../lanes/lanes.js'
-import { TAKEN_BACK } from '../../leases/leases.js'
+import { LEASED, TAKEN_BACK } from '../../leases/leases.js'
 import { appOf, ofCopied, UNFINISHED_COPY } from '../../ownership.js'
 import type { EntryStatus, NewAction } from '../../port/store.js'
 import type { Columns } from '../dialect.js'
@@ -89,13 +89,13 @@ async function openSource(from: Engine) {
     )
   await migrate(from, 'source')
   if (from.isLocal) return
-  const leased = (table: string, dueAt: string) =>
-    sql`select * from (select 1 as one from ${sql.ref(table)} where lease_token is not null and lease_token <> ${TAKEN_BACK}
-      and ${sql.ref(dueAt)} > ${from.leaseNow()} limit 1) as ${sql.ref(`leased_${table}`)}`
-  const rows = await from.read((db) =>
-    sql`${leased('lanes', 'due_at')} union all ${leased('subscriptions', 'refresh_at')}
-      union all ${leased('searches', 'search_at')}`.execute(db),
+  const leased = Object.entries(LEASED).map(
+    ([kind, { table, dueAt }]) => sql`select * from (
+      select 1 as one from ${table} where lease_token is not null and lease_token <> ${TAKEN_BACK}
+        and ${dueAt} > ${from.leaseNow()} limit 1
+    ) as ${sql.ref(`leased_${kind}`)}`,
   )
+  const rows = await from.read((db) => sql`${sql.join(leased, ' union all ')}`.execute(db))
   if (rows.length > 0)
     throw new MarketplaceError(
       'store_in_use',

@@ -53,11 +53,13 @@ const SUBSCRIPTIONS: Record<keyof SubscriptionsTable, Kind> = {
 const SEARCHES: Record<keyof SearchesTable, Kind> = {
   business_uid: 'text',
   asked: 'number',
+  by_install: 'number',
   search_at: 'due',
   searched_at: 'date',
   wanted_at: 'date',
   generation: 'number',
   settled_generation: 'number',
+  doubted_at: 'date',
   failures: 'number',
   failure: 'text',
   lease_token: 'text',
