@@ -95,6 +95,18 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'cli/dev/memory.ts', kind: 'TypeError', text: 'no number', becomes: 'a Stop' },
   { file: 'cli/', kind: 'InvalidArgumentError', text: '', becomes: 'a message of the command line' },
   { file: 'console/', kind: 'Refusal', text: '', becomes: 'a reply of the console' },
+  {
+    file: 'console/server/business/lookup.ts',
+    kind: 'Error',
+    text: 'timeout',
+    becomes: 'a search without names',
+  },
+  {
+    file: 'console/server/business/lookup.ts',
+    kind: 'TypeError',
+    text: '',
+    becomes: 'a search without names',
+  },
 ]
 
 function isLike(

@@ -285,7 +285,9 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
   it('J100 finds a purchase for which the platform refused a token for some seconds', async () => {
     const { platform, marketplace } = await searching(listed, PATIENT)
     await until('it is refused', async () =>
-      (await marketplace.explain('late')).explanation.includes('token_refused'),
+      (await marketplace.explain('late')).explanation.includes(
+        'the platform gives the app no access to this business',
+      ),
     )
     platform.faults.add({ on: 'delivery', kind: 'drop' })
     platform.addBusiness('late')
