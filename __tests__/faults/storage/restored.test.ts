@@ -108,6 +108,15 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     expect(existsSync(formerPath)).toBe(false)
   }, 60_000)
 
+  it('of a large database can be used by the process that restored it', async () => {
+    const { env, file, backup } = await backedUp()
+    enlarge(backup, 60_000)
+    for (const store of [`sqlite:${file}`, `sqlite:${join(temporaryFolder(), 'new.db')}`])
+      expect(await restore({ ...env, MARKETPLACE_STORE: store }, backup)).toMatchObject({
+        subscriptions: 60_006,
+      })
+  }, 60_000)
+
   it('is refused while a process uses the database, which is not touched', async () => {
     const { platform, env, file, backup } = await backedUp()
     const marketplace = openMarketplace(platform, { store: `sqlite:${file}`, worker: false })
@@ -241,6 +250,19 @@ async function backedUp() {
   const before = (await scene.marketplace.journal.list({ kind: 'event', limit: 1000 })).map(({ id }) => id)
   await scene.marketplace.close()
   return { platform, env: settingsFor(platform, `sqlite:${file}`), file, backup, uids, before }
+}
+
+/** Adds as many copies of a subscription to a database that no process uses. */
+function enlarge(file: string, count: number) {
+  const database = new Database(file)
+  const columns = (database.prepare('pragma table_info(subscriptions)').all() as { name: string }[]).map(
+    ({ name }) => name,
+  )
+  const values = columns.map((name) => (name === 'subscription_uid' ? `'copy-' || i` : name))
+  database.exec(`insert into subscriptions (${columns})
+    with recursive numbers (i) as (select 1 union all select i + 1 from numbers where i < ${count})
+    select ${values} from numbers, (select * from subscriptions limit 1)`)
+  database.close()
 }
 
 /** Restores by the command line, and returns what it reports. */

@@ -49,7 +49,8 @@ export async function restoreFile<Prepared>(options: {
   requireBackup(backup, path)
   const library = await findSqlite()
   const hold = await holdAlone(library, path, clock)
-  const copy = `${path}.${randomUUID().slice(0, 8)}.restoring`
+  const whole = `${path}.${randomUUID().slice(0, 8)}.restoring`
+  const copy = `${whole}-prepared`
   try {
     onStep('copying')
     for (const end of ['', '-wal'])
@@ -61,15 +62,19 @@ export async function restoreFile<Prepared>(options: {
     onStep('replacing')
     if (sizeOf(`${copy}-wal`) > 0)
       throw failed(backup, 'its copy could not be closed. The database was not changed')
+    // libsql may keep the copy open until its prepared statements are collected as garbage. In this process SQLite would
+    // take it for the same database after the rename, and use its `-shm` file.
+    if (library.name === 'libsql') await copyPrivately(copy, whole)
+    else await rename(copy, whole)
     const former = statSync(path, { throwIfNoEntry: false })
-    const file = await open(copy, 'r+')
+    const file = await open(whole, 'r+')
     try {
       if (former) await giveAccess(file, former)
       await file.sync()
     } finally {
       await file.close()
     }
-    const formerPath = await replace(library, { path, copy, backup }, new Date(clock.now()))
+    const formerPath = await replace(library, { path, copy: whole, backup }, new Date(clock.now()))
     return { path, formerPath, prepared }
   } catch (error) {
     if (error instanceof MarketplaceError) throw error
@@ -77,6 +82,7 @@ export async function restoreFile<Prepared>(options: {
     throw failed(backup, `${why}. The database was not changed`, error)
   } finally {
     for (const end of [...ENDS, '-lock', '-journal']) await rm(copy + end, { force: true }).catch(() => {})
+    await rm(whole, { force: true }).catch(() => {})
     hold.release()
   }
 }
