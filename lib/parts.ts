@@ -260,7 +260,7 @@ export function createParts<Custom extends EventDefinitions>(
     imports,
     check,
     platformReport: createPlatformReport({
-      storedFacts: createStoredFacts({ store, registry }),
+      storedFacts: createStoredFacts({ store, registry, clock }),
       processFacts: facts.facts,
       clock,
     }),

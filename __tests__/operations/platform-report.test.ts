@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import fc from 'fast-check'
+import { systemClock } from '../../lib/base/clock.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import type { PlatformReport } from '../../lib/index.js'
 import { createProcessFacts } from '../../lib/operations/platform-report/process-facts.js'
@@ -304,7 +305,7 @@ describe('the facts of the store', () => {
       },
       listSubscriptions: async () => [],
     }
-    const { entries, events } = await createStoredFacts({ store, registry: EVENTS })()
+    const { entries, events } = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
     expect([entries, events[0]?.deliveries, read]).toEqual([10_000, 10_000, 10_000])
   })
 })

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
-import { MINUTE } from '../../base/clock.js'
+import { type Clock, MINUTE } from '../../base/clock.js'
 import { RECORD_FIELDS } from '../../base/record.js'
+import { createSlices } from '../../base/waiting.js'
 import { canonicalState, PURCHASE_STATES } from '../../entitlement/purchase-state.js'
 import type { EventDefinitions } from '../../events/define-event.js'
 import { DOCUMENTED_FIELDS } from '../../events/fields.js'
@@ -66,8 +67,9 @@ const PAGE = 100
 export function createStoredFacts(options: {
   store: Pick<Store, 'listEntries' | 'listSubscriptions'>
   registry: EventDefinitions
+  clock: Pick<Clock, 'monotonic'>
 }) {
-  const { store, registry } = options
+  const { store, registry, clock } = options
   const rows = Object.values(registry)
   const words = {
     entity_name: (word: string) => rows.some(({ entity_name }) => entity_name === word),
@@ -79,24 +81,33 @@ export function createStoredFacts(options: {
     const events = createEventFacts((event) =>
       createFieldCounts({ isDocumented: (path) => isDocumented(event, path), words }),
     )
-    for await (const page of entryPages(store, {}, PAGE)) if (!page.every(events.add)) break
+    await each(entryPages(store, {}, PAGE), events.add)
 
     const fields = createFieldCounts({
       isDocumented: (path) => Object.hasOwn(RECORD_FIELDS, path),
       words: { purchase_state: isKnownState },
     })
     let count = 0
+    await each(subscriptionPages(store, {}, PAGE), ({ record }) => {
+      if (record === null) return
+      fields.add(record)
+      count++
+    })
+    return { ...events.facts(), records: { count, fields: fields.facts() } }
+  }
+
+  /** Examines the first rows, in slices: one with a long payload takes a millisecond. */
+  async function each<Row>(pages: AsyncIterable<readonly Row[]>, examine: (row: Row) => void) {
+    const slices = createSlices(clock)
     let examined = 0
-    for await (const page of subscriptionPages(store, {}, PAGE)) {
-      for (const { record } of page) {
-        if (record === null) continue
-        fields.add(record)
-        count++
+    for await (const page of pages) {
+      for (const row of page) {
+        examine(row)
+        await slices.yieldIfOver()
       }
       examined += page.length
-      if (examined >= MAX_EXAMINED) break
+      if (examined >= MAX_EXAMINED) return
     }
-    return { ...events.facts(), records: { count, fields: fields.facts() } }
   }
 }
 
@@ -126,8 +137,7 @@ function createEventFacts(countFields: (event: string) => ReturnType<typeof crea
   }
 
   return {
-    /** False if the report has enough entries. */
-    add(entry: JournalEntry): boolean {
+    add(entry: JournalEntry) {
       const { kind, name, subscriptionUid, payload, receivedAt } = entry
       const at = Date.parse(receivedAt)
       entries++
@@ -150,7 +160,6 @@ function createEventFacts(countFields: (event: string) => ReturnType<typeof crea
           }
         }
       }
-      return entries < MAX_EXAMINED
     },
 
     facts: () => ({
