@@ -6,10 +6,12 @@ import type { PlatformReport } from '../../lib/index.js'
 import { createProcessFacts } from '../../lib/operations/platform-report/process-facts.js'
 import { createFieldCounts, shapeOf } from '../../lib/operations/platform-report/shapes.js'
 import { createStoredFacts } from '../../lib/operations/platform-report/stored-facts.js'
-import type { JournalEntry } from '../../lib/store/port/store.js'
+import type { JournalEntry, StoredSubscription } from '../../lib/store/port/store.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { createScene, DELIVERY_SECRET, OUR_ITEM } from '../support/scene.js'
+import { anyDelivery } from '../support/scenes/any-delivery.js'
+import { classify } from '../support/scenes/classify.js'
 import { customEvents } from '../support/scenes/own-events.js'
 
 const UPDATED = 'purchasable_subscription/updated'
@@ -295,6 +297,36 @@ describe('the facts of a process', () => {
 })
 
 describe('the facts of the store', () => {
+  it('have no value of any delivery, also of several together', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyDelivery(), { minLength: 1, maxLength: 5 }), async (deliveries) => {
+        const receivedAt = new Date(0).toISOString()
+        const rows = deliveries.map(({ delivery }) => {
+          const found = classify(delivery)
+          const [businessUid, subscriptionUid] = found.recognised
+            ? [found.subject.business_uid, found.subject.subscription_uid]
+            : [null, null]
+          const kind = found.recognised ? 'event' : 'unrecognised'
+          const name = found.recognised ? found.name : ''
+          return { kind, name, businessUid, subscriptionUid, payload: delivery, receivedAt } as JournalEntry
+        })
+        const records = deliveries.map(({ delivery }) => ({
+          record: (delivery as { data?: unknown } | null)?.data ?? null,
+        }))
+        const store = {
+          listEntries: async () => rows,
+          listSubscriptions: async () => records as unknown as StoredSubscription[],
+        }
+        const facts = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
+        expect(facts.entries).toBe(rows.length)
+        const shown = JSON.stringify(facts)
+        const values = deliveries.flatMap((each) => each.values)
+        expect(values.filter((value) => shown.includes(value))).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
   it('are those of the newest 10,000 entries, and read no more', async () => {
     let read = 0
     const entry = { kind: 'unrecognised', payload: 1, receivedAt: new Date(0).toISOString() } as JournalEntry
