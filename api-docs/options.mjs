@@ -36,6 +36,7 @@ export const OPTIONS = {
     ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
     ...['ImportLine', 'ImportProgress', 'Action', 'ReplayFilter', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
+    ...['StoredFacts', 'ProcessFacts'],
     ...['RestoreSummary', 'RestoreStep', 'EntryKind', 'EntryStatus', 'StoreCounts', 'Gone'],
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],

@@ -38,6 +38,7 @@ export type { Health, Readiness } from './operations/health/health-check.js'
 export type { WebhookReport } from './operations/health/webhooks-check.js'
 export type { JournalFilter } from './operations/journal/entry-filter.js'
 export type { HandlerFailure, JournalEntry } from './operations/journal/public-entry.js'
+export type { PlatformReport } from './operations/platform-report/platform-report.js'
 export type { ImportOptions, ImportSummary } from './operations/subscriptions/import.js'
 export type { LookedUp } from './operations/subscriptions/look.js'
 export type {

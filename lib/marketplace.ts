@@ -136,6 +136,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
         )
       await store.backup(path)
     }),
+    platformReport: whileOpen(parts.platformReport),
     settled: whileOpen(parts.settling.settled),
     health: parts.healthChanges.health,
     onHealthChange: parts.healthChanges.onHealthChange,

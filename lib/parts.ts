@@ -16,6 +16,9 @@ import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
 import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
+import { createPlatformReport } from './operations/platform-report/platform-report.js'
+import { createProcessFacts } from './operations/platform-report/process-facts.js'
+import { createStoredFacts } from './operations/platform-report/stored-facts.js'
 import { createReporting } from './operations/reporting.js'
 import { createSettling } from './operations/settled.js'
 import { createImport } from './operations/subscriptions/import.js'
@@ -55,6 +58,7 @@ export function createParts<Custom extends EventDefinitions>(
   const onTimerError = (error: unknown) => telemetry.failure('timers', error)
   const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
+  const facts = createProcessFacts(clock)
   const platform = createPlatformClient({
     ...options.platform,
     timeoutMs: internals.callTimeoutMs,
@@ -63,6 +67,7 @@ export function createParts<Custom extends EventDefinitions>(
     clientSecret: app.clientSecret,
     fetch: given.platform.fetch,
     clock,
+    notes: facts,
   })
   const { findSubscriptions } = given.platform
   const searches = findSubscriptions ? store : undefined
@@ -109,7 +114,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const replies = createDeliveryReplies(clock)
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
-  const reporting = createReporting({ telemetry, check, replies, clock })
+  const reporting = createReporting({ telemetry, check, replies, facts, clock })
   const { onAccepted } = reporting
   const intake = createIntake({
     classify,
@@ -254,6 +259,11 @@ export function createParts<Custom extends EventDefinitions>(
     intake,
     imports,
     check,
+    platformReport: createPlatformReport({
+      storedFacts: createStoredFacts({ store, registry, clock }),
+      processFacts: facts.facts,
+      clock,
+    }),
     settling,
     lifecycle,
     healthChanges,

@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createOutput } from '../../lib/cli/terminal/output.js'
-import type { JournalEntry, SubscriptionStatus } from '../../lib/index.js'
+import type { JournalEntry, PlatformReport, SubscriptionStatus } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, ENGINES, useEngine } from '../support/engines/engines.js'
@@ -13,6 +13,7 @@ import { openStoreWithSql, pictureOf } from '../support/engines/store-with-sql.j
 import { notice } from '../support/events.js'
 import { CLI, jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { createScene } from '../support/scene.js'
+import { classify } from '../support/scenes/classify.js'
 import { NUMBERS } from '../support/scenes/many-subscriptions.js'
 import { until } from '../support/until.js'
 
@@ -76,6 +77,57 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     expect(retrying.stdout).toMatch(/^.*Z {2}retrying {2}\S+\n +purchasable_subscription\/update b-late/)
     const both = await runCliHere(['journal', 'list', '--dead', '--status', 'done'], { env })
     expect(both.code).toBe(2)
+  })
+
+  it('journal export prints each delivery as one that is recognised the same, without its values, and only deliveries', async () => {
+    const before = await pictureOf(store)
+    const deliveries = entries.filter(({ kind }) => kind === 'event' || kind === 'unrecognised')
+    expect(deliveries.length).toBeGreaterThan(4)
+    for (const { id, name: event, payload } of deliveries) {
+      const printed = await stdoutOf('journal', 'export', '--fixture', id)
+      expect(printed).toBe(
+        (await runCliHere(['journal', 'export', id, '--fixture', '--json'], { env })).stdout,
+      )
+      const [fixture] = jsonLines(printed)
+      const found = classify(fixture)
+      expect([event, found.recognised ? found.name : '']).toEqual([event, event])
+      expect(JSON.stringify(payload)).toMatch(/b-(paid|late|none)|odd/)
+      expect(printed).not.toMatch(/b-(paid|late|none)|s-(paid|late)|ours/)
+    }
+    const change = entries.find(({ kind }) => kind === 'change')?.id as string
+    const refused = await runCliHere(['journal', 'export', '--fixture', change], { env })
+    expect(refused).toMatchObject({ code: 2, stdout: '' })
+    expect(refused.stderr).toContain('Cannot export the entry: it is no delivery, but of the kind change\n')
+    const unknown = await runCliHere(['journal', 'export', '--fixture', 'no-such-id'], { env })
+    expect(unknown).toMatchObject({ code: 1, stdout: '' })
+    expect(unknown.stderr).toContain('No entry has the id no-such-id')
+    expect(await pictureOf(store)).toEqual(before)
+  })
+
+  it('platform-report prints what is stored, without a value, and says what only the running app knows', async () => {
+    const before = await pictureOf(store)
+    const { code, stdout, stderr } = await runCliHere(['platform-report', '--json'], { env })
+    const [report] = jsonLines<{ stored: PlatformReport['stored']; process: null }>(stdout)
+    expect([code, report?.process, report?.stored.entries]).toEqual([0, null, entries.length])
+    expect(report?.stored.events.map(({ event, deliveries }) => [event, deliveries])).toEqual(
+      [...new Set(entries.filter(({ kind }) => kind === 'event').map((entry) => entry.name)), 'unrecognised']
+        .sort()
+        .map((event) => [
+          event,
+          entries.filter(({ kind, name: named }) => (kind === 'event' ? named : kind) === event).length,
+        ]),
+    )
+    expect(stderr).toContain('marketplace.platformReport()')
+    const text = await runCliHere(['platform-report'], { env })
+    expect(text.stdout).toMatch(
+      /^The newest \d+ entries of the journal, since \S+ \S+Z\n\napplication\/installed: 1 entry\n/,
+    )
+    expect(text.stdout).toMatch(/^data\.business_id +string \d+$/m)
+    expect(text.stdout).toMatch(
+      /^purchase_state +string 2 +(purchased 1, suspended 1|suspended 1, purchased 1)$/m,
+    )
+    for (const shown of [stdout, text.stdout]) expect(shown).not.toMatch(/b-(paid|late|none)|s-(paid|late)/)
+    expect(await pictureOf(store)).toEqual(before)
   })
 
   it('a list goes on at the place that its note names, to the end of a page and beyond', async () => {

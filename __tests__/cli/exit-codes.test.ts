@@ -71,6 +71,12 @@ const CASES: readonly Case[] = [
   { command: 'journal list', when: 'no time', args: of('--since', 'yesterday'), code: 2 },
   { command: 'journal show', when: 'found', args: ({ deadId }) => [deadId], code: 0 },
   { command: 'journal show', when: 'not found', args: of('no-such-id'), code: 1 },
+  { command: 'journal export', when: 'a delivery', args: ({ eventId }) => [eventId, '--fixture'], code: 0 },
+  { command: 'journal export', when: 'not found', args: of('--fixture', 'no-such-id'), code: 1 },
+  { command: 'journal export', when: 'no delivery', args: ({ deadId }) => ['--fixture', deadId], code: 2 },
+  { command: 'journal export', when: 'not as a fixture', args: ({ eventId }) => [eventId], code: 2 },
+  { command: 'platform-report', when: 'always', code: 0 },
+  { command: 'platform-report', when: 'no database', env: unreachable, code: 3 },
   { command: 'journal replay', when: 'no filter', code: 2 },
   { command: 'journal replay', when: 'no entry', args: of('no-such-id'), code: 1 },
   { command: 'journal replay', when: 'no match', args: of('--dead', '--name', 'odd'), code: 1 },
@@ -341,6 +347,7 @@ interface World {
   /** A path for a backup. */
   backup: string
   deadId: string
+  eventId: string
   actionId: string
   /** A platform that refuses every call. */
   refusing: string
@@ -369,11 +376,12 @@ async function lived(): Promise<World> {
   const later = openMarketplace(platform, { ...options, worker: false })
   await later.subscriptions.track({ subscriptionUid: 's-new', businessUid: 'b-new' })
   const { id: actionId } = await later.journal.recordAction({ actor: 'bo', action: 'look' })
+  const [event] = await later.journal.list({ kind: 'event', limit: 1 })
   await later.close()
   const folder = temporaryFolder()
   let files = 0
   return {
-    ...{ store, platform, actionId, deadId: dead[0]?.id as string },
+    ...{ store, platform, actionId, deadId: dead[0]?.id as string, eventId: String(event?.id) },
     env: settingsFor(platform, store),
     backup: join(folder, 'backup.db'),
     file(line = '') {

@@ -24,6 +24,8 @@ const COMMANDS: [command: string, ...args: string[]][] = [
   ['subscriptions', 'list'],
   ['journal', 'list'],
   ['journal', 'show', 'an-id'],
+  ['journal', 'export', '--fixture', 'an-id'],
+  ['platform-report'],
   ['journal', 'replay', 'an-id'],
   ['journal', 'replay', '--dead'],
   ['journal', 'replay', '--dead', '--dry-run'],

@@ -30,6 +30,9 @@ describe('the command line and secrets', () => {
       ['subscriptions', 'list'],
       ['journal', 'list'],
       ['journal', 'show', id],
+      ['journal', 'export', '--fixture', id],
+      ['platform-report'],
+      ['platform-report'],
       ['journal', 'replay', id],
       ['journal', 'replay', '--status', 'unhandled', '--dry-run'],
       ['register', `${url}/hooks`, '--business', 'b1'],
@@ -58,7 +61,7 @@ describe('the command line and secrets', () => {
     ]
     // The list has every command except `secret`, which has to print one, and `demo` and `dev`, which do not end.
     const { stdout: help } = await runCliHere(['--help'])
-    const names = [...help.matchAll(/^ {2}([a-z]+) (?:\[|<| )/gm)].map(([, name]) => name as string)
+    const names = [...help.matchAll(/^ {2}([a-z][a-z-]*) (?:\[|<| )/gm)].map(([, name]) => name as string)
     const tried = new Set(commands.map(([name]) => name))
     expect(names.filter((name) => !tried.has(name)).sort()).toEqual(['demo', 'dev', 'help', 'secret'])
 

@@ -21,9 +21,12 @@ describe('a call of the platform', () => {
         req.headers['content-length'],
         String(Buffer.concat(chunks)),
       ])
-      res.writeHead(429, { 'retry-after': '7' }).end('\ufeff{"a":1}')
+      res.writeHead(429, { 'retry-after': '7', 'content-type': 'text/json' }).end('\ufeff{"a":1}')
     })
-    const reply = { status: 429, retryAfter: '7', json: { a: 1 }, isPage: false }
+    const reply = {
+      ...{ status: 429, retryAfter: '7', contentType: 'text/json' },
+      ...{ json: { a: 1 }, isPage: false },
+    }
     expect(await send({ method: 'POST', headers: { 'x-own': 'yes' }, body: '{}' })).toEqual(reply)
     expect(await send({ method: 'POST', body: '' })).toEqual(reply)
     expect(await send({ method: 'GET' })).toEqual(reply)
@@ -43,12 +46,13 @@ describe('a call of the platform', () => {
     ['a page: <html>', undefined, false],
   ])('tells JSON and pages from other bodies: %j', async (body, json, isPage) => {
     const { send } = await calling((_req, res) => res.end(body))
-    expect(await send()).toEqual({ status: 200, retryAfter: null, json, isPage })
+    expect(await send()).toEqual({ status: 200, retryAfter: null, contentType: null, json, isPage })
   })
 
   it('gives a reply without a body', async () => {
     const { send } = await calling((_req, res) => res.writeHead(204).end())
-    expect(await send()).toEqual({ status: 204, retryAfter: null, json: undefined, isPage: false })
+    const head = { status: 204, retryAfter: null, contentType: null }
+    expect(await send()).toEqual({ ...head, json: undefined, isPage: false })
   })
 
   it.each([300, 302, 399])('is refused when the answer is the redirect %d', async (status) => {

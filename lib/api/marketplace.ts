@@ -16,6 +16,7 @@ import type { BusinessesPage } from '../operations/businesses/list.js'
 import type { HealthListener } from '../operations/health/health-changes.js'
 import type { Health, Readiness } from '../operations/health/health-check.js'
 import type { HandlerFailure } from '../operations/journal/public-entry.js'
+import type { PlatformReport } from '../operations/platform-report/platform-report.js'
 import type { ImportLine, ImportOptions, ImportSummary } from '../operations/subscriptions/import.js'
 import type { LookedUp } from '../operations/subscriptions/look.js'
 import type {
@@ -314,6 +315,15 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * @example await marketplace.backup(`/backups/${new Date().toISOString().slice(0, 10)}.db`)
    */
   backup(path: string): Promise<void>
+  /**
+   * Reports what the platform really does: of each event the fields, repeats within a minute and times until reads, from
+   * the newest 10,000 entries and subscriptions; and headers, user agents, lifetimes of tokens and shapes of refusals, from
+   * this process since its start. It has no value of a delivery, a record or a reply. Rejects `store_unavailable` and
+   * `closed`.
+   *
+   * @example await writeFile('platform.json', JSON.stringify(await marketplace.platformReport(), null, 2))
+   */
+  platformReport(): Promise<PlatformReport>
   /**
    * For tests: resolves when no delivery is being accepted here, and no read and no entry with a handler is due within a
    * second or under way. It does not wait for later retries, verifications and reconciles. Rejects `not_settled` after

@@ -20,6 +20,7 @@ import { addDev } from './dev/dev.js'
 import { addDoctor } from './doctor/doctor.js'
 import { addImport } from './import/import.js'
 import { addJournal } from './journal/journal.js'
+import { addPlatformReport } from './platform-report.js'
 import { type Act, type CommonOptions, createContext } from './terminal/context.js'
 import { DONE, EXIT_CODES, type ExitCode, Stop, stopFor, USAGE } from './terminal/exit-codes.js'
 import { oneLine, wrapped } from './terminal/layout.js'
@@ -53,7 +54,16 @@ export function createProgram(version: string, act: Act): Command {
     .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
   const adders = [
     ...[addDemo, addDev, addSimulate, addSecret, addRegister, addDoctor],
-    ...[addExplain, addHistory, addRefresh, addTrack, addImport, addSubscriptions, addJournal],
+    ...[
+      addExplain,
+      addHistory,
+      addRefresh,
+      addTrack,
+      addImport,
+      addSubscriptions,
+      addJournal,
+      addPlatformReport,
+    ],
     ...[addMigrate, addBackup, addRestore, addCopy, addExport, addErase, addCompletion],
   ]
   for (const add of adders) add(program, act)

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http'
 import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
 import type { Envelope, Receipt } from '../base/envelope.js'
@@ -12,7 +12,11 @@ export interface ReceiverOptions {
   /** The index of the delivery secret that the path ends in, or -1; see `createSecretSearch`. */
   indexOfSecret(presented: string): number
   /** Writes the envelopes to disk, then resolves with one receipt for each, in the same order. */
-  accept(envelopes: readonly Envelope[], secret: number): Promise<readonly Receipt[]>
+  accept(
+    envelopes: readonly Envelope[],
+    secret: number,
+    headers: IncomingHttpHeaders,
+  ): Promise<readonly Receipt[]>
   /** The app's own check. Returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes: number
@@ -144,7 +148,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     )
     try {
       if (verifyDelivery === undefined) {
-        accept(envelopes, secret).then(acknowledge, fail)
+        accept(envelopes, secret, req.headers).then(acknowledge, fail)
         return
       }
       Promise.resolve(verifyDelivery({ req, text, bytes: body.sent }))
@@ -152,7 +156,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
           if (!isOpen) return
           if (answer === true) {
             isVerified = true
-            return accept(envelopes, secret).then(acknowledge)
+            return accept(envelopes, secret, req.headers).then(acknowledge)
           }
           end(() =>
             refuse(

@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../base/clock.js'
 import { classOf, messageOf, ownCode } from '../base/errors.js'
 import { createListeners } from '../base/listeners.js'
@@ -14,6 +15,7 @@ import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
 import { type HandlerFailure, publicDeath, publicFailure } from './journal/public-entry.js'
+import type { ProcessNotes } from './platform-report/process-facts.js'
 
 const HISTOGRAMS = { accept: 'accept.duration', read: 'read.duration', handle: 'handler.duration' } as const
 
@@ -27,9 +29,11 @@ export function createReporting(options: {
   check: Pick<WebhooksCheck, 'noteWrongSecret'>
   /** Judges what the senders of deliveries got. */
   replies: Pick<DeliveryReplies, 'note'>
+  /** Counts how deliveries were sent. */
+  facts: Pick<ProcessNotes, 'noteDelivery'>
   clock: Clock
 }) {
-  const { telemetry, check, replies, clock } = options
+  const { telemetry, check, replies, facts, clock } = options
   const { count, record, log, failure, said } = telemetry
   const failures = createListeners<HandlerFailure>((error) => failure('handling', error))
 
@@ -73,8 +77,13 @@ export function createReporting(options: {
       observed('accept', { outcomeOf: () => 'accepted' }, call),
 
     /** To be called within the span of the delivery. */
-    onAccepted({ id, subscriptionUid }: NewEvent, item: NamedItem | undefined) {
+    onAccepted(
+      { id, name, subscriptionUid }: NewEvent,
+      item: NamedItem | undefined,
+      headers: IncomingHttpHeaders,
+    ) {
       telemetry.rememberDelivery([id, subscriptionUid])
+      facts.noteDelivery(name, headers)
       if (item) count('notices', { item })
     },
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { orAborted } from '../base/waiting.js'
-import { createHttp, type HttpReply, platformUrl } from './http.js'
+import { createHttp, type HttpReply, type PlatformNotes, platformUrl } from './http.js'
 import { createLimit } from './limit.js'
 import { failureIn, ReadFailure, type ReadResult, recordIn } from './read-result.js'
 import { createRegisterWebhook } from './register-webhook.js'
@@ -18,6 +18,7 @@ interface PlatformOptions {
   /** The maximum number of concurrent reads. As many token calls may run beside them. */
   concurrency: number
   clock: Clock
+  notes?: PlatformNotes | undefined
 }
 
 export interface ReadRequest {
@@ -28,7 +29,7 @@ export interface ReadRequest {
 
 /** The three calls of the interface document, exactly as written there. It repeats a call only after a 401, and once. */
 export function createPlatformClient(options: PlatformOptions) {
-  const { baseUrl, clientSecret, concurrency, clock } = options
+  const { baseUrl, clientSecret, concurrency, clock, notes } = options
   const { send, close } = createHttp(options)
   const limitReads = createLimit(concurrency)
   const limitTokens = createLimit(concurrency)
@@ -52,13 +53,16 @@ export function createPlatformClient(options: PlatformOptions) {
     let token = await orAborted(tokens.get(businessUid), signal)
     let reply = await read(subscriptionUid, token, signal)
     if (reply.status === 401) {
+      notes?.noteRefusal('read', reply)
       tokens.drop(businessUid, token)
       token = await orAborted(tokens.get(businessUid), signal)
       reply = await read(subscriptionUid, token, signal)
     }
     // The token is dropped, so the next try shows whether the business still gets one.
     if (reply.status === 401 || reply.status === 403) tokens.drop(businessUid, token)
-    return failureIn(reply, clock.now()) ?? recordIn(reply, request)
+    const result = failureIn(reply, clock.now()) ?? recordIn(reply, request)
+    if (result.kind !== 'found' && result.kind !== 'missing') notes?.noteRefusal('read', reply)
+    return result
   }
 
   return {

@@ -16,10 +16,21 @@ interface HttpRequest {
 export interface HttpReply {
   status: number
   retryAfter: string | null
+  contentType: string | null
   /** The body as JSON; undefined when it is not JSON. */
   json: unknown
   /** The body is a page (HTML or XML): an error with every status. */
   isPage: boolean
+}
+
+export type PlatformCall = 'read' | 'token'
+
+/** For the report on the platform. */
+export interface PlatformNotes {
+  /** A reply to a call has neither the record nor the token that was asked for. */
+  noteRefusal(call: PlatformCall, reply: HttpReply): void
+  /** A reply has a token, with this lifetime as the platform sent it. */
+  noteToken(expiresIn: unknown): void
 }
 
 export interface Http {
@@ -72,6 +83,7 @@ export function createHttp(options: {
       return {
         status: response.status,
         retryAfter: response.headers.get('retry-after'),
+        contentType: response.headers.get('content-type'),
         json: parse(text),
         isPage: text.trimStart().startsWith('<'),
       }

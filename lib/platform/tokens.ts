@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, HOUR, MINUTE, SECOND } from '../base/clock.js'
-import { errorText, type Http, isObject, platformUrl } from './http.js'
+import { errorText, type Http, isObject, type PlatformNotes, platformUrl } from './http.js'
 import { failureIn, ReadFailure, type ReadResult } from './read-result.js'
 import { isHeaderSafe } from './token.js'
 
@@ -78,8 +78,9 @@ export function createFetchToken(options: {
   clientId: string
   clientSecret: string
   clock: Clock
+  notes?: PlatformNotes | undefined
 }) {
-  const { send, authUrl, clientId, clientSecret, clock } = options
+  const { send, authUrl, clientId, clientSecret, clock, notes } = options
 
   return async function fetchToken(businessUid: string): Promise<FetchedToken> {
     const url = platformUrl(authUrl, '/oauth/token', {
@@ -90,11 +91,14 @@ export function createFetchToken(options: {
       business_uid: businessUid,
     })
     const reply = await send({ method: 'POST', url, isSecretInUrl: true })
+    const { access_token: accessToken, expires_in: expiresIn } = isObject(reply.json) ? reply.json : {}
     const failure = failureIn(reply, clock.now())
-    if (failure?.kind === 'refused') throw new ReadFailure(refusalIn(reply))
-    if (failure) throw new ReadFailure(failure)
-    const { access_token: accessToken, expires_in: expiresIn } = reply.json as Record<string, unknown>
-    if (!isHeaderSafe(accessToken)) throw new ReadFailure({ kind: 'outage', code: 'platform_reply_invalid' })
+    if (failure || !isHeaderSafe(accessToken)) {
+      notes?.noteRefusal('token', reply)
+      if (failure?.kind === 'refused') throw new ReadFailure(refusalIn(reply))
+      throw new ReadFailure(failure ?? { kind: 'outage', code: 'platform_reply_invalid' })
+    }
+    notes?.noteToken(expiresIn)
     return { accessToken, expiresIn }
   }
 }

@@ -1,3 +1,4 @@
+export { fixtureOf } from '../events/fixture.js'
 export type { Faults, Simulator } from './api.js'
 export type { Delivery } from './deliverer.js'
 export type { DeliveryStyle, FullSubscription, SentEnvelope } from './envelopes.js'

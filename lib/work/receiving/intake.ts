@@ -1,3 +1,4 @@
+import type { IncomingHttpHeaders } from 'node:http'
 import type { Clock } from '../../base/clock.js'
 import { createDeadlines } from '../../base/deadlines.js'
 import type { Envelope, Receipt } from '../../base/envelope.js'
@@ -44,9 +45,9 @@ export function createIntake(options: {
   secrets?: readonly string[]
   /**
    * Called for each envelope of an accepted delivery, with its event (several may share one, which may be only counted),
-   * and with the item of a notice if `purchasableUids` are set.
+   * with the item of a notice if `purchasableUids` are set, and with the headers of the delivery.
    */
-  onAccepted?(event: NewEvent, item: NamedItem | undefined): void
+  onAccepted?(event: NewEvent, item: NamedItem | undefined, headers: IncomingHttpHeaders): void
 }) {
   const { classify, store, purchasableUids, codeNames, isAccess, clock } = options
   const { searches = false, secrets = [], onAccepted = () => {} } = options
@@ -55,13 +56,22 @@ export function createIntake(options: {
   const refusedShapes = createRefusedShapes(clock)
 
   /** `secretIndex`: the place of the delivery secret in the list. */
-  function accept(envelopes: readonly Envelope[], secretIndex = 0): Promise<Receipt[]> {
+  function accept(
+    envelopes: readonly Envelope[],
+    secretIndex = 0,
+    headers: IncomingHttpHeaders = {},
+  ): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
     if (envelopes.length > AT_ONCE) {
       const beganAt = clock.monotonic()
-      return inTurns(envelopes, secret).then((entries) => write(entries, clock.monotonic() - beganAt))
+      return inTurns(envelopes, secret).then((entries) =>
+        write(entries, headers, clock.monotonic() - beganAt),
+      )
     }
-    return write(envelopes.map((envelope) => asEntry(envelope, secret)))
+    return write(
+      envelopes.map((envelope) => asEntry(envelope, secret)),
+      headers,
+    )
   }
 
   /** The long arrays that are being classified; the next turn is for the first. */
@@ -116,13 +126,13 @@ export function createIntake(options: {
   }
 
   /** `waitedMs`: how long a long array has waited for its turns. */
-  function write(all: Entry[], waitedMs = 0): Promise<Receipt[]> {
+  function write(all: Entry[], headers: IncomingHttpHeaders, waitedMs = 0): Promise<Receipt[]> {
     const entries = sharingOne(all)
     return store.accept([...new Set(entries.map(({ event }) => event))], waitedMs).then((unstored) => {
       for (const { envelope, event, named, isKnownEvent } of entries) {
         if (named !== undefined) otherItems.note(named)
         refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')
-        onAccepted(event, named === undefined ? undefined : reads.itemOf(named))
+        onAccepted(event, named === undefined ? undefined : reads.itemOf(named), headers)
       }
       return entries.map(({ event: { id }, issues }) => ({
         id,

@@ -1,0 +1,81 @@
+import { describe, expect, it } from '@jest/globals'
+import fc from 'fast-check'
+import { DOCUMENTED_FIELDS } from '../../lib/events/fields.js'
+import { EVENTS, type EventName } from '../../lib/events/registry.js'
+import { fixtureOf, sampleDelivery } from '../../lib/testing/index.js'
+import { createScene } from '../support/scene.js'
+import { anyDelivery } from '../support/scenes/any-delivery.js'
+import { classify, purchase, RECORD } from '../support/scenes/classify.js'
+
+const NAMES = Object.keys(EVENTS) as EventName[]
+
+describe('the documented fields of an event', () => {
+  it.each(NAMES)('%s are those of its sample', (name) => {
+    expect([...DOCUMENTED_FIELDS[name]].sort()).toEqual(Object.keys(sampleDelivery(name).data).sort())
+  })
+})
+
+describe('fixtureOf', () => {
+  it('replaces identifiers by names that say what they are, the same everywhere', () => {
+    const data = {
+      customer: { id: 'b-1', mail: 'ada@example.com', 'b-1': 1, seats: [72, '72', 'b-1'] },
+      ...RECORD,
+      bundled_from_subscription_uid: 's-0',
+    }
+    expect(fixtureOf(purchase('update', data))).toEqual(
+      purchase('update', {
+        customer: { id: 'business-1', mail: 'text-1', 'business-1': 1, seats: [2, '2', 'business-1'] },
+        ...RECORD,
+        ...{ uid: 'subscription-1', display_name: 'app-1', purchasable_uid: 'purchasable-1' },
+        ...{ buyer_uid: 'buyer-1', business_uid: 'business-1', purchase_currency: 'text-2' },
+        ...{ purchase_price: '3.00', updated_at: '2024-01-01T00:00:00.000Z' },
+        ...{ created_at: '2024-01-01T00:00:00.000Z', payment_type: 'text-3' },
+        bundled_from_subscription_uid: 'subscription-2',
+      }),
+    )
+  })
+
+  it('keeps the type of a number, and the format and the order of times', () => {
+    const times = ['2026-11-26T10:00:00+02:00', '2026-11-26', '2026-11-26T07:00:00.123Z', '2026-11-26 12:00']
+    const numbers = [99.99, 10, '99.99', -5, 1e300, 10]
+    expect(fixtureOf({ times, numbers })).toEqual({
+      times: ['2024-01-03T00:00:00+00:00', '2024-01-01', '2024-01-02T00:00:00.000Z', '2024-01-04 00:00'],
+      numbers: [1.5, 2, '1.00', -3, 2 ** 53 + 8, 2],
+    })
+  })
+
+  it('keeps the states and the pair of the wire, and no sentence in their place', () => {
+    const state = (purchase_state: string) => purchase('update', { ...RECORD, purchase_state })
+    for (const word of ['purchased', 'on_hold', 'Expired'])
+      expect(fixtureOf(state(word))).toMatchObject({ event_type: 'update', data: { purchase_state: word } })
+    for (const text of ['held for Ada', 'b-1', 'x'.repeat(41)])
+      expect(fixtureOf(state(text))).not.toMatchObject({ data: { purchase_state: text } })
+  })
+
+  it.each(NAMES)('of %s is recognised by a receiver as the delivery was', async (name) => {
+    const { marketplace, deliver } = await createScene()
+    const { id } = await deliver(sampleDelivery(name, { note: 'Ada Lovelace' }))
+    const entry = await marketplace.journal.get(id)
+    const fixture = fixtureOf(entry?.payload)
+    expect(JSON.stringify(fixture)).not.toMatch(/Ada|Lovelace/)
+    const again = await deliver(fixture)
+    expect(await marketplace.journal.get(again.id)).toMatchObject({ kind: 'event', name })
+  })
+
+  it('is recognised as any delivery was, and has none of its values', () => {
+    fc.assert(
+      fc.property(anyDelivery(), ({ delivery, values }) => {
+        const fixture = fixtureOf(delivery)
+        expect(outcomeOf(fixture)).toEqual(outcomeOf(delivery))
+        const text = JSON.stringify(fixture)
+        expect(values.filter((value) => text.includes(value))).toEqual([])
+      }),
+      { numRuns: 1_000 },
+    )
+  })
+})
+
+function outcomeOf(delivery: unknown) {
+  const { recognised, ...found } = classify(delivery)
+  return { recognised, ...('name' in found ? { name: found.name } : { issues: found.issues }) }
+}

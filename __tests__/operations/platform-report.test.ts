@@ -1,0 +1,358 @@
+import { describe, expect, it } from '@jest/globals'
+import fc from 'fast-check'
+import { systemClock } from '../../lib/base/clock.js'
+import { EVENTS } from '../../lib/events/registry.js'
+import type { PlatformReport } from '../../lib/index.js'
+import { createProcessFacts } from '../../lib/operations/platform-report/process-facts.js'
+import { createFieldCounts, shapeOf } from '../../lib/operations/platform-report/shapes.js'
+import { createStoredFacts } from '../../lib/operations/platform-report/stored-facts.js'
+import type { JournalEntry, StoredSubscription } from '../../lib/store/port/store.js'
+import { sampleDelivery } from '../../lib/testing/index.js'
+import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { createScene, DELIVERY_SECRET, OUR_ITEM } from '../support/scene.js'
+import { anyDelivery } from '../support/scenes/any-delivery.js'
+import { classify } from '../support/scenes/classify.js'
+import { customEvents } from '../support/scenes/own-events.js'
+
+const UPDATED = 'purchasable_subscription/updated'
+
+describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
+  const engine = useEngine(name)
+  const scene = async (options: Parameters<typeof createScene>[0] = {}) =>
+    createScene({ store: await engine.freshAddress(), ...options })
+
+  it('has the fields of each event with their types, and says which the interface document does not have', async () => {
+    const { marketplace, deliver } = await scene({ events: customEvents })
+    const plan = { name: 'gold', seats: [{ id: 3 }, { id: null }] }
+    await deliver(
+      sampleDelivery(UPDATED, { plan, purchase_state: 'on_hold', purchase_price: 5, buyer_uid: undefined }),
+    )
+    await deliver(sampleDelivery(UPDATED, { purchase_state: 'held for Ada' }))
+    await deliver({ entity_name: 'invoice', event_type: 'paid', data: { business_uid: 'b1', total: '3' } })
+    await deliver({ entity_name: 'moon', event_type: 'update', 'b-1': 1 })
+    const { stored } = await marketplace.platformReport()
+    expect(stored).toMatchObject({ entries: 4, records: { count: 0, fields: [] } })
+    expect(stored.events.map(({ event, deliveries }) => [event, deliveries])).toEqual([
+      ['invoice/paid', 1],
+      [UPDATED, 2],
+      ['unrecognised', 1],
+    ])
+    const updated = fieldsOf(stored, UPDATED)
+    expect(updated['data.purchase_state']).toEqual({
+      types: { string: 2 },
+      documented: true,
+      words: [{ word: 'on_hold', count: 1, known: false }],
+    })
+    expect(updated['data.purchase_price']).toMatchObject({
+      types: { number: 1, string: 1 },
+      documented: true,
+    })
+    expect(updated['data.buyer_uid']).toMatchObject({ types: { string: 1 } })
+    expect(updated['data.plan.seats[].id']).toEqual({
+      types: { number: 1, null: 1 },
+      documented: false,
+      words: [],
+    })
+    expect(fieldsOf(stored, 'invoice/paid')).toMatchObject({
+      entity_name: { documented: null, words: [{ word: 'invoice', known: true }] },
+      'data.total': { types: { string: 1 }, documented: null },
+    })
+    expect(fieldsOf(stored, 'unrecognised')).toMatchObject({
+      entity_name: { words: [{ word: 'moon', known: false }] },
+      event_type: { words: [{ word: 'update', known: true }] },
+      '*': { types: { number: 1 } },
+    })
+  })
+
+  it('counts what came again within a minute, by its identifiers and by its payload', async () => {
+    const { marketplace, deliver, jump } = await scene()
+    const install = (app_id: string) =>
+      sampleDelivery('app_subscription/installed', { business_id: 'b1', app_id })
+    for (const app of ['ours', 'other', 'ours']) await deliver(install(app))
+    for (const price of ['1.00', '2.00', '2.00'])
+      await deliver(sampleDelivery(UPDATED, { purchase_price: price }))
+    const { events } = (await marketplace.platformReport()).stored
+    expect(events.map(({ event, repeats }) => [event, repeats])).toEqual([
+      ['app_subscription/installed', { sameIdentifiers: 1, samePayload: 1 }],
+      [UPDATED, { sameIdentifiers: 2, samePayload: 1 }],
+    ])
+    if (name === 'PostgreSQL') return
+    // The time of SQLite follows the clock of the process.
+    jump(61_000)
+    await deliver(install('ours'))
+    const [installed] = (await marketplace.platformReport()).stored.events
+    expect(installed).toMatchObject({ deliveries: 4, repeats: { sameIdentifiers: 1, samePayload: 1 } })
+  })
+
+  it('has the time from an event to the read that showed its change, and the fields of records', async () => {
+    const { marketplace, platform } = await scene()
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    platform.set(uid, { purchase_state: 'pending', coupon: 'ADA-10' } as object)
+    await platform.settled()
+    await marketplace.settled()
+    const { stored } = await marketplace.platformReport()
+    for (const event of ['purchasable_subscription/create', 'purchasable_subscription/update']) {
+      const { untilRead } = stored.events.find((each) => each.event === event) ?? {}
+      expect([event, untilRead]).toEqual([
+        event,
+        { count: 1, medianMs: expect.any(Number), longestMs: untilRead?.medianMs },
+      ])
+      expect(untilRead?.longestMs).toBeLessThan(60_000)
+    }
+    const fields = byPath(stored.records.fields)
+    expect(stored.records.count).toBe(1)
+    expect(fields.coupon).toEqual({ types: { string: 1 }, documented: false, words: [] })
+    expect(fields.purchase_state?.words).toEqual([{ word: 'pending', count: 1, known: false }])
+  })
+
+  it('has how deliveries were sent, the lifetimes of tokens and the shapes of refusals, from this process', async () => {
+    const { marketplace, platform, target } = await scene()
+    platform.faults.expiresIn = '3600'
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    platform.faults.expiresIn = undefined
+    platform.faults.add({ on: 'read', kind: 'status', status: 503 })
+    platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const headers = {
+      'content-type': 'text/plain',
+      'x-shop': 'ada',
+      'user-agent': 'Hook/2.1 (ada@example.com)',
+    }
+    await fetch(target, { method: 'POST', headers, body: JSON.stringify(sampleDelivery(UPDATED)) })
+    const { process: seen, stored } = await marketplace.platformReport()
+    const sent = seen.events.find(({ event }) => event === UPDATED)
+    expect(sent).toMatchObject({ deliveries: 1, examined: 1, userAgents: [{ name: 'Hook/2.1', count: 1 }] })
+    expect(sent?.headers.map((each) => each.name)).toEqual(
+      expect.arrayContaining(['content-type', 'x-shop', 'user-agent']),
+    )
+    expect(seen.events.find(({ event }) => event === 'purchasable_subscription/create')?.deliveries).toBe(2)
+    expect(seen.tokens).toEqual({
+      count: 2,
+      expiresIn: { number: 0, string: 1, none: 1, other: 0 },
+      shortestSeconds: 3600,
+      longestSeconds: 3600,
+    })
+    expect(seen.refusals).toEqual([
+      {
+        call: 'read',
+        status: 503,
+        contentType: expect.any(String),
+        fields: expect.any(Array),
+        count: expect.any(Number),
+      },
+    ])
+    expect(Date.parse(seen.since)).toBeLessThanOrEqual(Date.parse(String(stored.since)))
+  })
+
+  it('has no value of a delivery, and is frozen plain JSON', async () => {
+    const { marketplace, deliver, platform, target } = await scene()
+    const values = {
+      ...{
+        business_id: 'b-Qz71',
+        subscription_uid: 's-Qz72',
+        purchasable_uid: OUR_ITEM,
+        uid: 's-Qz72',
+        business_uid: 'b-Qz71',
+      },
+      ...{
+        display_name: 'app-Qz',
+        purchase_state: 'Qz state',
+        buyer_uid: 777001,
+        mail: 'ada@Qz.example',
+        total: 777002,
+      },
+    }
+    for (const name of Object.keys(EVENTS) as (keyof typeof EVENTS)[])
+      await deliver(
+        sampleDelivery(name, { ...values, of: { 'b-Qz71': ['Qz 1', { 'ada@Qz.example': 'Qz 2' }] } }),
+      )
+    await deliver({ entity_name: 'Qz-1', event_type: 'b-Qz71', data: 'Qz text' })
+    await deliver(['Qz text', { 'Qz 9': 777003 }])
+    platform.purchase({ business_uid: 'b-Qz71', payment: 'succeeded', subscription_uid: 's-Qz72' })
+    await platform.settled()
+    await marketplace.settled()
+    const report = await marketplace.platformReport()
+    const text = JSON.stringify(report)
+    expect(text).not.toMatch(/Qz|77700\d|ada/)
+    expect(text).not.toContain(DELIVERY_SECRET)
+    expect(text).not.toContain(new URL(target).host)
+    expect(JSON.parse(text)).toEqual(report)
+    expect(Object.isFrozen(report) && Object.isFrozen(report.stored.events[0]?.fields[0]?.types)).toBe(true)
+  })
+
+  it('rejects `closed` after close()', async () => {
+    const { marketplace } = await scene()
+    await marketplace.close()
+    await expect(marketplace.platformReport()).rejects.toMatchObject({ code: 'closed' })
+  })
+})
+
+describe('the shape of a JSON', () => {
+  it('has none of its values, whatever it is', () => {
+    const secret = fc.oneof(
+      fc.uuid(),
+      fc.emailAddress(),
+      fc.stringMatching(/^[a-z]{8,20}$/),
+      fc.integer({ min: 100_000 }),
+    )
+    const json = fc.letrec((tie) => ({
+      value: fc.oneof(
+        { depthSize: 'small' },
+        secret,
+        fc.array(tie('value')),
+        fc.dictionary(fc.oneof(fc.uuid(), fc.constantFrom('data', 'plan')), tie('value')),
+      ),
+    })).value
+    fc.assert(
+      fc.property(json, fc.context(), (value, context) => {
+        const texts = valuesIn(value)
+        // A name that is also a value, as in a map by business.
+        const [first] = texts
+        const delivery = { data: value, ...(first === undefined ? {} : { [first]: 1 }) }
+        const counts = createFieldCounts({ isDocumented: () => null, words: {} })
+        counts.add(delivery)
+        const shown = JSON.stringify([
+          counts.facts(),
+          shapeOf(delivery).map(({ path, type }) => [path, type]),
+        ])
+        context.log(shown)
+        expect(texts.filter((text) => shown.includes(text))).toEqual([])
+      }),
+      { numRuns: 500 },
+    )
+  })
+
+  it('is bounded in its fields, words and levels', () => {
+    const counts = createFieldCounts({ isDocumented: () => null, words: { state: () => false } })
+    const letters = (i: number) => [...String(i)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
+    for (let i = 0; i < 500; i++) counts.add({ [letters(i)]: 1, state: `s_${letters(i)}` })
+    const facts = counts.facts()
+    expect(facts).toHaveLength(201)
+    expect(facts.find(({ path }) => path === '…')?.types).toEqual({ number: 301 })
+    expect(facts.find(({ path }) => path === 'state')?.words).toHaveLength(20)
+    const wide = shapeOf(Array.from({ length: 100_000 }, () => ({ a: 1 })))
+    expect(wide.length).toBeLessThanOrEqual(1_000)
+    expect(shapeOf(JSON.parse(`${'{"a":'.repeat(400)}1${'}'.repeat(400)}`)).length).toBeLessThan(20)
+  })
+})
+
+describe('the facts of a process', () => {
+  it('are bounded, and examine every hundredth delivery after the first hundred', () => {
+    const facts = createProcessFacts({ now: () => 0 })
+    for (let i = 0; i < 1_000; i++) {
+      facts.noteDelivery('a', { [`x-${i}`]: 'v', 'user-agent': `agent${i}/1 secret-words` })
+      facts.noteRefusal('read', {
+        status: 400 + i,
+        contentType: null,
+        json: { error: 'no' },
+        retryAfter: null,
+        isPage: false,
+      })
+      facts.noteToken(i)
+    }
+    const { events, refusals, tokens } = facts.facts()
+    expect(events).toMatchObject([{ deliveries: 1_000, examined: 109 }])
+    expect(events[0]?.headers).toHaveLength(100)
+    expect(events[0]?.userAgents).toHaveLength(20)
+    expect(refusals).toHaveLength(50)
+    expect(tokens).toMatchObject({ shortestSeconds: 0, longestSeconds: 999 })
+    expect(JSON.stringify(events)).not.toContain('secret')
+  })
+
+  it('show a user agent only as a product, a content type only as a type, and no text of a refusal', () => {
+    const facts = createProcessFacts({ now: () => 0 })
+    for (const agent of [
+      'a b@c',
+      '\u001b[31m',
+      'x'.repeat(60),
+      'ada@example.com',
+      'Mozilla/5.0 (ada)',
+      'curl/8',
+    ])
+      facts.noteDelivery('', { 'user-agent': agent })
+    facts.noteDelivery('', undefined as never)
+    const contentType = 'text/html; charset=ada'
+    facts.noteRefusal('token', {
+      status: 403,
+      contentType,
+      json: { errors: [{ code: 'ada' }, { code: 1 }] },
+      retryAfter: null,
+      isPage: false,
+    })
+    const { events, refusals } = facts.facts()
+    expect(events).toMatchObject([{ event: 'unrecognised', deliveries: 7 }])
+    expect(events[0]?.userAgents.map(({ name }) => name)).toEqual(['a', 'Mozilla/5.0', 'curl/8'])
+    expect(refusals).toEqual([
+      {
+        ...{ call: 'token', status: 403, contentType: 'text/html', count: 1 },
+        fields: ['errors: array', 'errors[].code: number', 'errors[].code: string', 'errors[]: object'],
+      },
+    ])
+  })
+})
+
+describe('the facts of the store', () => {
+  it('have no value of any delivery, also of several together', async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.array(anyDelivery(), { minLength: 1, maxLength: 5 }), async (deliveries) => {
+        const receivedAt = new Date(0).toISOString()
+        const rows = deliveries.map(({ delivery }) => {
+          const found = classify(delivery)
+          const [businessUid, subscriptionUid] = found.recognised
+            ? [found.subject.business_uid, found.subject.subscription_uid]
+            : [null, null]
+          const kind = found.recognised ? 'event' : 'unrecognised'
+          const name = found.recognised ? found.name : ''
+          return { kind, name, businessUid, subscriptionUid, payload: delivery, receivedAt } as JournalEntry
+        })
+        const records = deliveries.map(({ delivery }) => ({
+          record: (delivery as { data?: unknown } | null)?.data ?? null,
+        }))
+        const store = {
+          listEntries: async () => rows,
+          listSubscriptions: async () => records as unknown as StoredSubscription[],
+        }
+        const facts = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
+        expect(facts.entries).toBe(rows.length)
+        const shown = JSON.stringify(facts)
+        const values = deliveries.flatMap((each) => each.values)
+        expect(values.filter((value) => shown.includes(value))).toEqual([])
+      }),
+      { numRuns: 200 },
+    )
+  })
+
+  it('are those of the newest 10,000 entries, and read no more', async () => {
+    let read = 0
+    const entry = { kind: 'unrecognised', payload: 1, receivedAt: new Date(0).toISOString() } as JournalEntry
+    const store = {
+      async listEntries({ limit = 0 }) {
+        read += limit
+        return Array.from({ length: limit }, () => entry)
+      },
+      listSubscriptions: async () => [],
+    }
+    const { entries, events } = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
+    expect([entries, events[0]?.deliveries, read]).toEqual([10_000, 10_000, 10_000])
+  })
+})
+
+function fieldsOf({ events }: PlatformReport['stored'], event: string) {
+  return byPath(events.find((each) => each.event === event)?.fields ?? [])
+}
+
+function byPath<Field extends { path: string }>(
+  fields: readonly Field[],
+): Record<string, Omit<Field, 'path'>> {
+  return Object.fromEntries(fields.map(({ path, ...rest }) => [path, rest]))
+}
+
+function valuesIn(value: unknown): string[] {
+  if (typeof value === 'string' || typeof value === 'number') return [String(value)]
+  return Object.values(value as object).flatMap(valuesIn)
+}

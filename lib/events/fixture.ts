@@ -1,0 +1,156 @@
+import { identifierOf, MAX_IDENTIFIER_LENGTH } from '../base/record.js'
+import { isFieldName, isWord } from './fields.js'
+
+/**
+ * A copy of a received delivery for a test, without a value of it: `payload` of an entry of the journal, or any parsed body.
+ * It is recognised as the delivery was. Texts of up to 40 letters in `entity_name`, `event_type` and `purchase_state` stay,
+ * and so do null, true, false and ''. Everything else is replaced, the same value by the same one everywhere:
+ *
+ * | value | becomes |
+ * |---|---|
+ * | an identifier, such as that of the business | `business-1`, `subscription-1`, `purchasable-1`, `buyer-1`, `app-1` |
+ * | any other text | `text-1` |
+ * | a number, also as a text | 1, 2 …; a fraction stays one |
+ * | a date or time in ISO 8601 | a day of 2024 in the same format; later ones stay later |
+ * | a name that does not look like that of a field | `field-1`, or what replaces the same text |
+ *
+ * An event of your own is recognised only if its schema accepts such values. Throws a `RangeError` for a value that is nested
+ * thousands of levels deep.
+ *
+ * @example await fetch(target, { method: 'POST', body: JSON.stringify(fixtureOf(entry.payload)) })
+ */
+export function fixtureOf(payload: unknown): unknown {
+  const places: Place[] = []
+  collect(payload, [], places)
+  const texts = new Set(places.flatMap(({ value }) => (typeof value === 'string' ? [value] : [])))
+  const timeOf = createTimes(texts)
+  const numberOf = createNumbers()
+  const names = createNames()
+  // An identifier is named after its documented field, wherever else it stands.
+  for (const { path, value } of places) {
+    const kind = IDENTIFIERS[nameInData(path)]
+    if (kind !== undefined && typeof value === 'string' && isOpaque(value)) names.of(value, kind)
+  }
+  return copy(payload, [])
+
+  function copy(value: unknown, path: Path): unknown {
+    if (typeof value === 'number') return numberOf(value)
+    if (typeof value === 'string') return isShown(path, value) ? value : textFor(value)
+    if (typeof value !== 'object' || value === null) return value
+    if (Array.isArray(value)) return value.map((each) => copy(each, [...path, null]))
+    return Object.fromEntries(
+      Object.entries(value).map(([name, each]) => [
+        isFieldName(name, texts) ? name : names.of(name, 'field'),
+        copy(each, [...path, name]),
+      ]),
+    )
+  }
+
+  function textFor(text: string): string {
+    if (isTime(text)) return timeOf(text)
+    return isNumeric(text) ? String(numberOf(text)) : names.of(text, 'text')
+  }
+}
+
+/** What replaces the identifiers in the documented fields of `data`. */
+const IDENTIFIERS: Readonly<Record<string, string>> = Object.assign(Object.create(null), {
+  business_id: 'business',
+  business_uid: 'business',
+  subscription_uid: 'subscription',
+  uid: 'subscription',
+  bundled_from_subscription_uid: 'subscription',
+  purchasable_uid: 'purchasable',
+  buyer_uid: 'buyer',
+  app_id: 'app',
+  app_code_name: 'app',
+  display_name: 'app',
+})
+
+/** The names of the fields from the outermost object on; null for an element of an array. */
+type Path = readonly (string | null)[]
+interface Place {
+  path: Path
+  value: unknown
+}
+
+function collect(value: unknown, path: Path, places: Place[]) {
+  if (typeof value !== 'object' || value === null) return void places.push({ path, value })
+  for (const [name, each] of Object.entries(value))
+    collect(each, [...path, Array.isArray(value) ? null : name], places)
+}
+
+/** The path within an envelope, which may be an element of an array. */
+function inEnvelope(path: Path): string {
+  return (path[0] === null ? path.slice(1) : path).map((name) => name ?? '[]').join('.')
+}
+
+function nameInData(path: Path): string {
+  return /^data\.(\w+)$/.exec(inEnvelope(path))?.[1] ?? ''
+}
+
+function isShown(path: Path, text: string): boolean {
+  const shown = ['entity_name', 'event_type', 'data.purchase_state']
+  return text === '' || (isWord(text) && shown.includes(inEnvelope(path)))
+}
+
+const TIME = /^\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?)?$/
+const isTime = (text: string) => TIME.test(text) && !Number.isNaN(Date.parse(text))
+const isNumeric = (text: string) => text.length <= 40 && /^-?\d+(\.\d+)?$/.test(text)
+const isOpaque = (text: string) => text !== '' && !isTime(text) && !isNumeric(text)
+
+/** Gives each time a day of its own, in their order. */
+function createTimes(texts: ReadonlySet<string>) {
+  const instants = [...new Set([...texts].filter(isTime).map((text) => Date.parse(text)))].sort(
+    (a, b) => a - b,
+  )
+  return (text: string): string => {
+    const day = new Date(Date.UTC(2024, 0, 1 + instants.indexOf(Date.parse(text)))).toISOString().slice(0, 10)
+    const [, separator, seconds = '', fraction = '', zone = ''] = TIME.exec(text) as RegExpExecArray
+    if (separator === undefined) return day
+    return `${day}${separator}00:00${(seconds + fraction).replace(/\d/g, '0')}${zone.replace(/\d/g, '0')}`
+  }
+}
+
+/** Numbers in the order in which they are first seen. `72` and `"72"` are one. */
+function createNumbers() {
+  const ranks = new Map<string, number>()
+  return <Value extends string | number>(value: Value): Value => {
+    const text = String(value)
+    const rank = ranks.get(text) ?? ranks.size + 1
+    ranks.set(text, rank)
+    const sign = text.startsWith('-') ? -1 : 1
+    if (typeof value === 'number') return (sign * likeNumber(value, rank)) as Value
+    const [, fraction = ''] = text.split('.')
+    return `${sign * rank}${fraction === '' ? '' : `.${fraction.replace(/\d/g, '0')}`}` as Value
+  }
+}
+
+/** What is not a safe integer is no identifier, and stays none. */
+function likeNumber(value: number, rank: number): number {
+  if (!Number.isInteger(value)) return rank + 0.5
+  return Number.isSafeInteger(value) ? rank : 2 ** 53 + 2 * rank
+}
+
+/** Names such as `business-1`, one for each text. */
+function createNames() {
+  const names = new Map<string, string>()
+  const counts = new Map<string, number>()
+  return {
+    of(text: string, kind: string): string {
+      const known = names.get(text)
+      if (known !== undefined) return known
+      const count = (counts.get(kind) ?? 0) + 1
+      counts.set(kind, count)
+      const name = asOdd(text, `${kind}-${count}`)
+      names.set(text, name)
+      return name
+    },
+  }
+}
+
+/** A text that cannot be an identifier is replaced by one that cannot either, for the same reason. */
+function asOdd(text: string, name: string): string {
+  if (text === '' || identifierOf(text) !== null) return name
+  if (text.length > MAX_IDENTIFIER_LENGTH) return name.padEnd(MAX_IDENTIFIER_LENGTH + 1, 'x')
+  return text.isWellFormed() ? `${name}\n` : `${name}\ud800`
+}
