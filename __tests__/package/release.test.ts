@@ -27,10 +27,11 @@ describe('a release', () => {
   it('is published with its provenance, or not at all', () => {
     expect(PACKAGE.publishConfig).toEqual({ access: 'public', provenance: true })
     expect(PACKAGE.scripts.prepublishOnly).toBe('node scripts/publishable.mjs')
-    const check = () =>
-      execFileSync(process.execPath, [join(ROOT, 'scripts', 'publishable.mjs')], { stdio: 'pipe' })
-    if (PACKAGE.repository === undefined) expect(check).toThrow('package.json names no repository')
-    else expect(check).not.toThrow()
+    const check = (env: Record<string, string>) => () =>
+      execFileSync(process.execPath, [join(ROOT, 'scripts', 'publishable.mjs')], { stdio: 'pipe', env })
+    if (PACKAGE.repository === undefined) expect(check({})).toThrow('package.json names no repository')
+    else expect(check({})).not.toThrow()
+    expect(check({ npm_config_dry_run: 'true' })).not.toThrow()
   })
 })
 
