@@ -16,7 +16,7 @@ const SHIPPED: [files: RegExp, most: number, kib: number][] = [
   [/^dist\/cli\/main\.js$/, 1, 150],
   [/^dist\/demo\/([\w-]+|demo\/[\w-]+|demo\/page\/[\w-]+)\.(js|ts|css|html|svg)$/, 50, 150],
   [/^docs\/[\w-]+\.(md|json|svg)$/, 36, 280],
-  [/^docs\/api\/\w+\.md$/, 4, 240],
+  [/^docs\/api\/[\w-]+\.md$/, 4, 240],
   [/^examples\/[\w-]+\/[\w.-]+\.(js|ts|json|md)$/, 30, 60],
   [/^(AGENTS|CHANGELOG|README|SECURITY)\.md$|^(LICENSE|THIRD-PARTY-LICENSES|package\.json)$/, 7, 50],
 ]
