@@ -17,7 +17,7 @@ const EVENTS_A_POST = 100
  */
 export async function beside(bench, { commit, million, print }) {
   const builds = [
-    { build: 'here', path: join(PROJECT, 'dist', 'esm') },
+    { build: 'here', path: join(PROJECT, 'dist', 'lib') },
     { build: commit, path: buildOf(commit, join(bench.folder, 'other')) },
   ]
   const sizes = million ? [1_000, 1_000_000] : [1_000]
@@ -57,7 +57,7 @@ export async function beside(bench, { commit, million, print }) {
   }
 }
 
-/** Builds a commit in a worktree at `folder`, with the packages of this one. Returns its `dist/esm`. */
+/** Builds a commit in a worktree at `folder`, with the packages of this one. Returns the folder of its `lib`. */
 function buildOf(commit, folder) {
   const run = (program, ...args) =>
     spawnSync(program, args, { cwd: folder, stdio: ['ignore', 'ignore', 'inherit'] })
@@ -67,8 +67,12 @@ function buildOf(commit, folder) {
     throw new Error(`cannot check out ${commit}`)
   symlinkSync(join(PROJECT, 'node_modules'), join(folder, 'node_modules'))
   run('node', 'scripts/build-console-page.mjs')
-  run('npx', 'tsc', '-p', 'tsconfig.esm.json')
-  const built = join(folder, 'dist', 'esm')
+  // Commits before 1.0.0 were built twice.
+  const [config, output] = existsSync(join(folder, 'tsconfig.build.json'))
+    ? ['tsconfig.build.json', 'lib']
+    : ['tsconfig.esm.json', 'esm']
+  run('npx', 'tsc', '-p', config)
+  const built = join(folder, 'dist', output)
   if (!existsSync(join(built, 'index.js'))) throw new Error(`cannot build ${commit}`)
   return built
 }

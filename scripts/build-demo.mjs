@@ -1,4 +1,4 @@
-// Builds the demo of example-app into dist/demo, for the command `demo`: each file as JavaScript on dist/esm, its page, and the
+// Builds the demo of example-app into dist/demo, for the command `demo`: each file as JavaScript on dist/lib, its page, and the
 // sources of which the page shows pieces.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,7 +22,7 @@ for (const file of files) {
   if (!file.endsWith('.ts')) continue
   const { code } = await transform(readFileSync(join(from, file), 'utf8'), { loader: 'ts', target: 'es2022' })
   mkdirSync(dirname(join(to, file)), { recursive: true })
-  writeFileSync(join(to, file.replace(/\.ts$/, '.js')), code.replaceAll('../lib/', '../esm/'))
+  writeFileSync(join(to, file.replace(/\.ts$/, '.js')), code)
 }
 copy(join(root, 'lib/console/page/css/look.css'), 'demo/page/look.css')
 

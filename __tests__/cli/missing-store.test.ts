@@ -107,7 +107,7 @@ describe.each(ENGINE_NAMES)('K457 a command on an empty database on %s', (name) 
       const env = settingsFor(NOWHERE, address)
       expect(await runCliHere(['migrate'], { env })).toMatchObject({ code: 0 })
       const file = join(temporaryFolder(), 'options.mjs')
-      const built = pathToFileURL(join(__dirname, '..', '..', 'dist', 'esm', 'index.js'))
+      const built = pathToFileURL(join(__dirname, '..', '..', 'dist', 'lib', 'index.js'))
       writeFileSync(
         file,
         `import { postgresStore } from '${built}'

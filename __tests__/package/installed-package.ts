@@ -42,12 +42,12 @@ const CACHE = join(DEPENDENCIES, '.cache', 'marketplace-webhooks')
 
 /** Changes with every file that is packed. */
 function stateOfSources(): string {
-  const inFolders = ['dist', 'docs'].flatMap((folder) =>
+  const inFolders = ['dist', 'docs', 'examples'].flatMap((folder) =>
     readdirSync(join(ROOT, folder), { recursive: true, encoding: 'utf8' }).map((file) => join(folder, file)),
   )
   const files = [
     ...inFolders,
-    ...readdirSync(ROOT).filter((file) => /\.md$|^LICENSE$|^package\.json$/.test(file)),
+    ...readdirSync(ROOT).filter((file) => /\.md$|LICENSE|^package\.json$/.test(file)),
   ]
   return `${files.length}-${Math.max(...files.map((file) => modifiedAt(join(ROOT, file))))}`
 }
@@ -78,7 +78,7 @@ function packInto(folder: string) {
 
 /** Throws if `dist` is older than its sources. A build here would replace files that other tests use. */
 export function requireBuild() {
-  const built = modifiedAt(join(ROOT, 'dist', 'cjs', 'package.json'))
+  const built = modifiedAt(join(ROOT, 'dist', 'lib', 'package.json'))
   const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
   if (sources.every((file) => modifiedAt(join(ROOT, 'lib', file)) <= built)) return
   throw new Error('dist is missing or older than lib: run `npm run build` first, or `npm test`, which builds')

@@ -1,12 +1,25 @@
 import { execFileSync } from 'node:child_process'
-import { readdirSync, readFileSync } from 'node:fs'
-import { extname, join } from 'node:path'
+import { readdirSync, readFileSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { PLACES } from '../../example-app/demo/code-pieces.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { createProject, type Project, packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
+
+/** What is shipped: the kinds of files, the most files of each, and their most KiB together. Raise a bound only on purpose. */
+const SHIPPED: [files: RegExp, most: number, kib: number][] = [
+  [/^dist\/lib\/.*\.js$/, 270, 1_400],
+  [/^dist\/lib\/.*\.d\.ts$/, 120, 420],
+  [/^dist\/lib\/package\.json$/, 1, 1],
+  [/^dist\/cli\/main\.js$/, 1, 150],
+  [/^dist\/demo\/([\w-]+|demo\/[\w-]+|demo\/page\/[\w-]+)\.(js|ts|css|html|svg)$/, 50, 150],
+  [/^docs\/[\w-]+\.(md|json|svg)$/, 36, 280],
+  [/^docs\/api\/[\w-]+\.md$/, 4, 240],
+  [/^examples\/[\w-]+\/[\w.-]+\.(js|ts|json|md)$/, 30, 60],
+  [/^(AGENTS|CHANGELOG|README|SECURITY)\.md$|^(LICENSE|THIRD-PARTY-LICENSES|package\.json)$/, 7, 50],
+]
 
 /** The sources of which the page of the demo shows pieces. */
 const SHOWN_IN_THE_DEMO = [
@@ -16,37 +29,28 @@ const SHOWN_IN_THE_DEMO = [
 describe('the packed package', () => {
   const { files, tarball } = packed()
 
-  it('contains the built files of lib in both forms, and otherwise only its documents', () => {
-    const sources = readdirSync(join(ROOT, 'lib'), { recursive: true, encoding: 'utf8' })
-      .filter((file) => file.endsWith('.ts') && !file.startsWith(join('console', 'page', '/')))
-      .map((file) => file.replaceAll('\\', '/').replace(/\.ts$/, ''))
-    const built = ['esm', 'cjs'].flatMap((form) =>
-      sources
-        // A program needs only one form.
-        .filter((file) => form === 'esm' || !file.startsWith('cli/'))
-        .flatMap((file) => [`dist/${form}/${file}.js`, `dist/${form}/${file}.d.ts`]),
-    )
-    const demo = [
-      ...readdirSync(join(ROOT, 'example-app'), { recursive: true, encoding: 'utf8' })
-        .map((file) => file.replaceAll('\\', '/'))
-        .filter((file) => file.endsWith('.ts') || file.startsWith('demo/page/'))
-        .map((file) => `dist/demo/${file.replace(/\.ts$/, '.js')}`),
-      ...SHOWN_IN_THE_DEMO.map((file) => `dist/demo/${file}`),
-      'dist/demo/demo/page/look.css',
-    ]
-    const papers = [
-      ...['ARCHITECTURE.md', 'CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-      ...readdirSync(join(ROOT, 'docs'), { recursive: true, encoding: 'utf8' })
-        .filter((file) => extname(file) !== '')
-        .map((file) => `docs/${file}`),
-      ...['dist/cjs/package.json', 'package.json'],
-    ]
-    expect([...files].sort()).toEqual([...built, ...demo, ...papers].sort())
+  it('contains files of these kinds only, and no more of each than stated', () => {
+    const kinds = SHIPPED.map(([pattern, most, mostKib]) => {
+      const found = files.filter((file) => pattern.test(file))
+      const kib = found.reduce((sum, file) => sum + statSync(join(ROOT, file)).size, 0) / 1024
+      return { kind: String(pattern), fits: found.length > 0 && found.length <= most && kib <= mostKib }
+    })
+    expect(kinds.filter(({ fits }) => !fits)).toEqual([])
+    expect(files.filter((file) => !SHIPPED.some(([pattern]) => pattern.test(file)))).toEqual([])
   })
 
-  it('has a chapter of the changelog for this version', () => {
-    const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
-    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${version}`)
+  it('contains every module of lib, the command line, the demo, the pages and the examples', () => {
+    const sources = filesIn('lib')
+      .filter((file) => file.endsWith('.ts') && !/^lib\/(cli|console\/page)\//.test(file))
+      .map((file) => `dist/${file.replace(/\.ts$/, '.js')}`)
+    const demo = filesIn('example-app')
+      .filter((file) => file.endsWith('.ts') || file.includes('/demo/page/'))
+      .map((file) => file.replace(/\.ts$/, '.js'))
+    const shown = SHOWN_IN_THE_DEMO.map((file) => `example-app/${file}`)
+    const ofDemo = [...demo, ...shown].map((file) => file.replace('example-app/', 'dist/demo/'))
+    const pages = filesIn('docs').filter((file) => file.endsWith('.md') && !file.includes('/decisions/'))
+    const needed = [...sources, 'dist/cli/main.js', ...ofDemo, ...pages, ...filesIn('examples')]
+    expect(needed.filter((file) => !files.includes(file))).toEqual([])
   })
 
   it('passes publint without an error or a warning', () => {
@@ -86,6 +90,12 @@ const { createSimulator } = require('marketplace-webhooks/testing')
 ${STORY}`,
     )
     expect(await project.node(['cjs.cjs'])).toMatchObject({ code: 0, stdout: 'false true\n' })
+  })
+
+  it('gets the same exports by `import` and by `require`', async () => {
+    project.write('exports.mjs', EXPORTS)
+    const { code, stdout, stderr } = await project.node(['exports.mjs'])
+    expect({ code, stdout, stderr }).toEqual({ code: 0, stdout: 'true true true\n', stderr: '' })
   })
 
   it('loads the code of a database only when a store of it is opened', async () => {
@@ -174,7 +184,7 @@ ${STORY}`,
   })
 
   it('cannot import its inner files', async () => {
-    project.write('inside.mjs', "import 'marketplace-webhooks/dist/esm/options.js'")
+    project.write('inside.mjs', "import 'marketplace-webhooks/dist/lib/options.js'")
     const { stderr } = await project.node(['inside.mjs'])
     expect(stderr).toContain('ERR_PACKAGE_PATH_NOT_EXPORTED')
   })
@@ -224,9 +234,21 @@ async function main() {
 }
 main()`
 
+/** Prints for each entry whether a name is the same object both ways. */
+const EXPORTS = `
+import { createRequire } from 'node:module'
+const require = createRequire(import.meta.url)
+const same = await Promise.all(['', '/testing', '/console'].map(async (entry) => {
+  const imported = await import('marketplace-webhooks' + entry)
+  const required = require('marketplace-webhooks' + entry)
+  const names = Object.keys(required)
+  return names.length > 0 && names.every((name) => name in imported && imported[name] === required[name])
+}))
+console.log(...same)`
+
 const LOADED = `
 const { createMarketplace } = require('marketplace-webhooks')
-const loaded = () => Object.keys(require.cache).flatMap((file) => /cjs.((sqlite|postgres).+)/.exec(file)?.[1] ?? [])
+const loaded = () => Object.keys(require.cache).flatMap((file) => /dist.lib.((sqlite|postgres).+)/.exec(file)?.[1] ?? [])
 const before = loaded()
 const marketplace = createMarketplace({ ...${OPTIONS.replaceAll(/(baseUrl|authUrl)/g, "$1: 'http://127.0.0.1:1'")}, store: process.argv[2] })
 marketplace.start().catch(() => {}).then(async () => {
@@ -250,6 +272,12 @@ ${STORY.replace('sqlite::memory:', 'sqlite:bundled.db').replace(
   await onPostgres.close()
   console.log(before, after, why)`,
 )}`
+
+function filesIn(folder: string): string[] {
+  return readdirSync(join(ROOT, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(ROOT, join(entry.parentPath, entry.name)).replaceAll('\\', '/'))
+}
 
 function isInstalled(name: string): boolean {
   try {

@@ -4,7 +4,7 @@ import { describe, expect, it } from '@jest/globals'
 import { requireBuild } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
-const BUILT = join(ROOT, 'dist', 'esm')
+const BUILT = join(ROOT, 'dist', 'lib')
 
 /** The uses of `any` for which every other type would refuse correct code. */
 const ANY = {

@@ -27,10 +27,37 @@ describe('a release', () => {
   it('is published with its provenance, or not at all', () => {
     expect(PACKAGE.publishConfig).toEqual({ access: 'public', provenance: true })
     expect(PACKAGE.scripts.prepublishOnly).toBe('node scripts/publishable.mjs')
-    const check = () =>
-      execFileSync(process.execPath, [join(ROOT, 'scripts', 'publishable.mjs')], { stdio: 'pipe' })
-    if (PACKAGE.repository === undefined) expect(check).toThrow('package.json names no repository')
-    else expect(check).not.toThrow()
+    const check = (env: Record<string, string>) => () =>
+      execFileSync(process.execPath, [join(ROOT, 'scripts', 'publishable.mjs')], { stdio: 'pipe', env })
+    if (PACKAGE.repository === undefined) expect(check({})).toThrow('package.json names no repository')
+    else expect(check({})).not.toThrow()
+    expect(check({ npm_config_dry_run: 'true' })).not.toThrow()
+  })
+
+  it('is cut by a workflow that tests first, and only in the repository of the variable', () => {
+    const workflow = readFileSync(join(ROOT, '.github', 'workflows', 'release.yml'), 'utf8')
+    const [test = '', publish = ''] = workflow.split('\n  publish:\n')
+    expect(test).toContain('if: vars.PUBLISH_REPOSITORY == github.repository')
+    const ran = [...test.matchAll(/- run: npm (?:run )?(\S+)/g)].map(([, script]) => script)
+    expect(ran).toEqual(['ci', 'test', 'test:types', 'test:consumers'])
+    expect(Object.keys(PACKAGE.scripts)).toEqual(expect.arrayContaining(ran.slice(1)))
+    expect(publish).toMatch(/^ {4}needs: test$/m)
+    expect(publish).toMatch(/^ {6}id-token: write$/m)
+    expect(publish).toMatch(/- run: npm publish --provenance \$DRY_RUN\n$/)
+  })
+
+  it('is what the examples install, and has a chapter of the changelog', () => {
+    const examples = readdirSync(join(ROOT, 'examples')).map(
+      (name) => JSON.parse(readFileSync(join(ROOT, 'examples', name, 'package.json'), 'utf8')).dependencies,
+    )
+    const [major] = VERSION.split('.')
+    for (const dependencies of examples) expect(dependencies['marketplace-webhooks']).toBe(`^${major}.0.0`)
+    expect(readFileSync(join(ROOT, 'CHANGELOG.md'), 'utf8')).toContain(`\n## ${VERSION}\n`)
+  })
+
+  it('needs no script at its installation', () => {
+    const atInstallation = ['preinstall', 'install', 'postinstall', 'prepare']
+    expect(atInstallation.filter((script) => script in PACKAGE.scripts)).toEqual([])
   })
 })
 

@@ -111,7 +111,7 @@ describe('npm run mutate', () => {
 })
 
 describe('the copy of the project', () => {
-  it('has what a test needs, also if the project was never built, or is built in one form only, and no test disturbs the next', async () => {
+  it('has what a test needs, also if the project was never built, and no test disturbs the next', async () => {
     const [clone, copy] = [temporaryFolder(), temporaryFolder()]
     execFileSync('git', ['clone', '--quiet', '--depth', '1', `file://${ROOT}`, clone])
     symlinkSync(join(ROOT, 'node_modules'), join(clone, 'node_modules'))

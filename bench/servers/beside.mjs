@@ -3,7 +3,7 @@ import { PURCHASABLE_UID, SECRET } from './deliveries.mjs'
 import { mountedAtX, serve, settings } from './serve.mjs'
 
 /**
- * One of two builds of this package: `build` is its folder `dist/esm`. It uses only what every commit has, or finds it by
+ * One of two builds of this package: `build` is its folder `dist/lib`. It uses only what every commit has, or finds it by
  * trying: the names of the public methods change. Handlers of uninstalls wait until `open` is asked.
  */
 const { build, platformUrl, store, options = {} } = settings

@@ -1,4 +1,4 @@
-import { createMarketplace } from '../../dist/esm/index.js'
+import { createMarketplace } from '../../dist/lib/index.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { answer, settings } from './serve.mjs'
 

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache'
-import { createMarketplace } from '../../dist/esm/index.js'
+import { createMarketplace } from '../../dist/lib/index.js'
 import { businessOf, PURCHASABLE_UID, SECRET, subscriptionOf } from './deliveries.mjs'
 import { answer, settings } from './serve.mjs'
 

@@ -1,4 +1,4 @@
-import { URGENCY } from '../../dist/esm/store/port/store.js'
+import { URGENCY } from '../../dist/lib/store/port/store.js'
 import { medianOf } from '../harness/statistics.mjs'
 
 const CLAIM = { limit: 8, leaseMs: 1_000 }

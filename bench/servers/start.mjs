@@ -1,7 +1,7 @@
 /** Measures how long an app waits for the package at its start. Sends one message and ends. */
 const { store, platformUrl } = JSON.parse(process.argv[2])
 const beganAt = performance.now()
-const { createMarketplace } = await import('../../dist/esm/index.js')
+const { createMarketplace } = await import('../../dist/lib/index.js')
 const importedAt = performance.now()
 const marketplace = createMarketplace({
   app: { clientId: 'bench', clientSecret: 'bench' },

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module'
 import { run } from './program.js'
 
-const { version } = createRequire(import.meta.url)('../../../package.json') as { version: string }
+const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
 
 // A reader that closes early, such as `head`, is not an error. Without a reader of its errors a command goes on.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70))

@@ -2,6 +2,7 @@ import { type Clock, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { createLine } from '../base/line.js'
 import { withDeadline } from '../base/waiting.js'
+import { requireInstalled } from '../store/sql/installed.js'
 import {
   createLoans,
   type Loan,
@@ -138,7 +139,7 @@ export function createConnections(
 type OwnPool = PostgresPool & { end(): Promise<void> }
 
 async function createPool(connectionString: string, max: number): Promise<OwnPool> {
-  const { Pool, Client } = await importPg()
+  const { Pool, Client } = requirePg()
   return new Pool({
     connectionString,
     max,
@@ -159,12 +160,9 @@ interface Pg {
   Client: new (config: object) => { connection?: PgReader }
 }
 
-// A variable, so that neither TypeScript nor a bundler resolves the optional library.
-async function importPg(): Promise<Pg> {
-  const name = 'pg'
+function requirePg(): Pg {
   try {
-    const module = await import(/* webpackIgnore: true */ /* @vite-ignore */ name)
-    return module.default ?? module
+    return requireInstalled('pg') as Pg
   } catch (error) {
     throw new MarketplaceError('store_driver_missing', 'Cannot open PostgreSQL: `npm install pg`', {
       cause: error,

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { MarketplaceError, messageOf } from '../base/errors.js'
+import { requireInstalled } from '../store/sql/installed.js'
 
 /** The SQLite library of this process. */
 export interface SqliteLibrary {
@@ -32,7 +33,7 @@ type OpenSqlite = (path: string) => SqliteConnection
 export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary> {
   const name = only ?? (nodeSqlite() ? 'node:sqlite' : 'libsql')
   try {
-    const Database = await DRIVERS[name]()
+    const Database = DRIVERS[name]()
     const open = (path: string) => connect(new Database(path, { timeout: 0 }))
     // The version is read on a connection of its own, because libsql closes a connection only when its prepared
     // statements are collected as garbage.
@@ -49,19 +50,12 @@ export async function findSqlite(only?: SqliteDriverName): Promise<SqliteLibrary
 export type SqliteDriverName = keyof typeof DRIVERS
 
 const DRIVERS = {
-  'node:sqlite': async (): Promise<DatabaseClass> => {
+  'node:sqlite': (): DatabaseClass => {
     const builtin = nodeSqlite()
     if (!builtin) throw new Error('not in this version of Node')
     return builtin.DatabaseSync
   },
-  libsql: async (): Promise<DatabaseClass> => {
-    // A variable, and comments for bundlers, so that they do not resolve the optional library.
-    const name = 'libsql'
-    const module = (await import(/* webpackIgnore: true */ /* @vite-ignore */ name)) as {
-      default: DatabaseClass
-    }
-    return module.default
-  },
+  libsql: () => requireInstalled('libsql') as DatabaseClass,
 }
 
 /** The module is looked up and not imported: on Node 20 the module does not exist, and bundlers would try to resolve it. */

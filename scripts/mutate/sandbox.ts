@@ -23,6 +23,10 @@ export interface Sandbox {
   remove(): void
 }
 
+/** Bundles the command line of the working directory again. */
+const BUILD_COMMAND =
+  "import('./scripts/build-command.mjs').then(({ buildCommand }) => buildCommand(process.cwd()))"
+
 /** What the worker answers. */
 interface Outcome {
   passed: boolean
@@ -89,21 +93,18 @@ export function createSandbox(root: string, folder: string, needsBuild: boolean)
   function write(module: string, source: string) {
     writeFileSync(join(folder, module), source)
     if (!needsBuild) return
-    for (const [type, built] of [
-      ['es6', 'esm'],
-      ['commonjs', 'cjs'],
-    ] as const) {
+    if (module.startsWith('lib/cli/'))
+      execFileSync(process.execPath, ['--eval', BUILD_COMMAND], { cwd: folder, stdio: 'ignore' })
+    else {
       const { code } = transformSync(source, {
         filename: module,
         jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
-        module: { type },
+        module: { type: 'commonjs' },
       })
-      const file = join(folder, module.replace('lib', join('dist', built)).replace(/\.ts$/, '.js'))
-      // The command line is built as ES modules only.
-      if (existsSync(file)) writeFileSync(file, code)
+      writeFileSync(join(folder, 'dist', module.replace(/\.ts$/, '.js')), code)
     }
     const now = new Date()
-    utimesSync(join(folder, 'dist', 'cjs', 'package.json'), now, now)
+    utimesSync(join(folder, 'dist', 'lib', 'package.json'), now, now)
   }
 
   return {

@@ -12,7 +12,7 @@ import { type Ended, type RunningProcess, startProcess } from './running-process
 jest.setTimeout(180_000)
 
 /** The built command line. */
-export const CLI = join(__dirname, '..', '..', '..', 'dist', 'esm', 'cli', 'main.js')
+export const CLI = join(__dirname, '..', '..', '..', 'dist', 'cli', 'main.js')
 
 export interface CliOptions {
   env?: NodeJS.ProcessEnv

@@ -7,8 +7,8 @@ import { examples, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, FAULT, INTERRUPTED, NO, Stop } from '../terminal/exit-codes.js'
 
-/** Built from `example-app` by `scripts/build-demo.mjs`. */
-const SCRIPT = fileURLToPath(new URL('../../../demo/demo/main.js', import.meta.url))
+/** Built from `example-app` by `scripts/build-demo.mjs`, beside `dist/cli/main.js`, into which this file is bundled. */
+const SCRIPT = fileURLToPath(new URL('../demo/demo/main.js', import.meta.url))
 const SIGNALS = ['SIGINT', 'SIGTERM', 'SIGHUP'] as const
 
 export function addDemo(program: Command, act: Act) {

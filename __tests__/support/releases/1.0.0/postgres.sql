@@ -1,0 +1,210 @@
+create table marketplace_schema (version integer not null);
+
+create table subscriptions (
+      subscription_uid text collate "C" primary key,
+      business_uid text not null,
+      candidate_business_uid text,
+      purchasable_uid text,
+      record text,
+      unread integer not null,
+      state text,
+      gone text,
+      read_at bigint,
+      generation bigint not null,
+      settled_generation bigint not null,
+      requested_at bigint,
+      owed_since bigint,
+      refresh_at bigint,
+      not_before bigint,
+      urgency integer not null,
+      cause integer not null default 3,
+      verifying integer not null,
+      lease_token text,
+      finished_by text,
+      suspect integer not null default 0,
+      lapses integer not null,
+      failure text,
+      progress text,
+      install_at bigint,
+      install_arrived_at bigint,
+      uninstalled_at bigint,
+      failing_since bigint,
+      served_since bigint,
+      update_at bigint,
+      end_at bigint,
+      quiet_until_read integer not null default 0,
+      entitles integer not null default 0,
+      created_at bigint not null
+    ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create index subscriptions_business on subscriptions (business_uid, unread, created_at desc);
+
+create index subscriptions_of on subscriptions (business_uid, subscription_uid);
+
+create index subscriptions_candidate on subscriptions (candidate_business_uid, subscription_uid)
+      where candidate_business_uid is not null;
+
+create index subscriptions_due on subscriptions (urgency, refresh_at) where refresh_at is not null;
+
+create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null;
+
+create index subscriptions_served on subscriptions (read_at)
+      where unread = 0 and gone is null and state <> 'canceled' and failing_since is null;
+
+create index subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null;
+
+create index subscriptions_given_up on subscriptions (unread, requested_at) where refresh_at is null;
+
+create index subscriptions_made_up on subscriptions (requested_at)
+      where unread > 0 and (failure is not null or refresh_at is null);
+
+create index subscriptions_denied on subscriptions (requested_at) where unread > 0 and (failure is not null or refresh_at is null) and (refresh_at is null or (verifying = 0 and failure in ('platform_refused', 'platform_record_mismatch', 'platform_record_missing', 'token_refused')));
+
+create index subscriptions_leased on subscriptions (refresh_at) where lease_token is not null;
+
+create index subscriptions_suspect on subscriptions (lapses, refresh_at) where suspect = 1;
+
+create table searches (
+      business_uid text collate "C" primary key,
+      asked integer not null,
+      by_install integer not null,
+      search_at bigint not null,
+      searched_at bigint,
+      wanted_at bigint not null,
+      generation bigint not null,
+      settled_generation bigint not null,
+      doubted_at bigint,
+      failures integer not null,
+      failure text,
+      lease_token text
+    ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create index searches_due on searches (by_install, search_at);
+
+create index searches_leased on searches (search_at) where lease_token is not null;
+
+create index searches_asked on searches (asked);
+
+create index searches_wanted on searches (wanted_at);
+
+create index searches_failing on searches (asked) where failures > 0;
+
+create table store_owner (
+      id integer primary key,
+      fingerprint text,
+      has_read integer not null
+    ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create table journal (
+      seq bigint generated always as identity,
+      id text not null unique,
+      kind text not null,
+      name text not null,
+      topic text collate "C" not null,
+      key text collate "C" not null,
+      business_uid text,
+      subscription_uid text,
+      status text not null,
+      attempts integer not null,
+      error text,
+      received_at bigint not null,
+      due_at bigint,
+      settled_at bigint,
+      tried_under text,
+      issues text,
+      cause text,
+      secret text,
+      unread integer not null default 0,
+      stack text,
+      payload text not null
+    ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create index journal_lane on journal (key, seq) where "status" collate "C" = 'pending';
+
+create index journal_retrying on journal (seq) where status = 'pending' and attempts > 0;
+
+create index journal_aside on journal (topic, seq) where status = 'unhandled' and kind = 'event' and settled_at is not null;
+
+create index journal_status on journal (status, kind, seq, unread);
+
+create index journal_settled on journal (status, kind, settled_at)
+      where settled_at is not null and status in ('done', 'dead', 'unhandled');
+
+create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null;
+
+create index journal_subscription on journal (subscription_uid, received_at, seq)
+      where subscription_uid is not null;
+
+create index journal_outcome on journal (business_uid, settled_at, seq)
+      where business_uid is not null and settled_at is not null;
+
+create index journal_actions on journal (business_uid, received_at, seq)
+      where kind = 'action' and business_uid is not null;
+
+create index journal_cause on journal (cause, received_at, seq) where cause is not null;
+
+create table lanes (
+      key text collate "C" primary key,
+      topic text collate "C" not null,
+      due_at bigint not null,
+      lease_token text,
+      lapses integer not null,
+      suspect integer not null default 0,
+      unread integer not null default 0
+    ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 1000);
+
+create index lanes_due on lanes (topic, unread, due_at);
+
+create index lanes_leased on lanes (due_at) where lease_token is not null;
+
+create index lanes_suspect on lanes (lapses, due_at) where suspect = 1;
+
+create table handlers (
+      topic text collate "C" primary key,
+      seen_at bigint not null,
+      rescued_at bigint,
+      rescue_from bigint
+    );
+
+delete from handlers;
+
+insert into handlers (topic, seen_at, rescued_at, rescue_from) values ('change', '1795692728552', '1795692728610', null);
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('5', '01a217a0-9166-71c0-8f95-bbe6c89a30dd', 'entitlement', '', 'entitlement', 'entitlement:bakery', 'bakery', 'bakery-1', 'unhandled', 0, null, '1795692728710', null, null, null, null, null, null, 0, null, '{"id":"01a217a0-9166-71c0-8f95-bbe6c89a30dd","business_uid":"bakery","cause":"event","before":null,"after":"item"}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('2', '01a217a0-90e2-7809-acc6-603cecbb7f45', 'event', 'purchasable_subscription/create', 'event:purchasable_subscription/create', 'subscription:bakery-1', 'bakery', 'bakery-1', 'unhandled', 0, null, '1795692728561', null, null, null, null, null, '2fabc262', 0, null, '{"entity_name":"purchasable_subscription","event_type":"created","data":{"business_id":"bakery","purchasable_uid":"item","subscription_uid":"bakery-1"}}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('3', '01a217a0-90f8-7a3b-bed6-2d779d77d84a', 'event', 'purchasable_subscription/create', 'event:purchasable_subscription/create', 'subscription:salon-1', 'salon', 'salon-1', 'unhandled', 0, null, '1795692728573', null, null, null, null, null, '2fabc262', 0, null, '{"entity_name":"purchasable_subscription","event_type":"created","data":{"business_id":"salon","purchasable_uid":"item","subscription_uid":"salon-1"}}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('1', '01a217a0-9095-7d1a-ab5f-ff5080d6dbfd', 'event', 'application/installed', 'event:application/installed', 'business:bakery', 'bakery', null, 'unhandled', 0, null, '1795692728538', null, null, null, null, null, '2fabc262', 0, null, '{"entity_name":"application","event_type":"installed","data":{"business_id":"bakery","app_code_name":"app","event_time":"2026-11-01T10:00:00Z"}}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('4', '01a217a0-9166-74ed-a0c0-d04cb81b84b4', 'change', '', 'change', 'changes:bakery', 'bakery', 'bakery-1', 'done', 1, null, '1795692728710', null, '1795692728758', 'vm/817/48711285/s40ohym7C94S/22', null, 'event', null, 0, null, '{"id":"01a217a0-9166-74ed-a0c0-d04cb81b84b4","business_uid":"bakery","subscription_uid":"bakery-1","from":null,"to":"purchased","gone":null,"cause":"event","record":{"uid":"bakery-1","business_uid":"bakery","purchasable_uid":"item","purchase_state":"purchased","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null},"observedAt":"2026-11-26T11:32:08.678Z"}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('6', '01a217a0-9166-7ded-9d87-fac05deb43b2', 'change', '', 'change', 'changes:salon', 'salon', 'salon-1', 'pending', 1, 'Error: the handler fails', '1795692728710', '1795692733794', '1795692728794', 'vm/817/48711285/s40ohym7C94S/22', null, 'event', null, 0, 'Error: the handler fails
+    at /tmp/q/rl/__tests__/support/releases/write.ts:26:41
+    at handler (/tmp/q/rl/lib/work/handling/handlers.ts:34:51)
+    at handler (/tmp/q/rl/lib/work/handling/call-handler.ts:36:44)
+    at call (/tmp/q/rl/lib/operations/reporting.ts:104:70)
+    at Object.around [as call] (/tmp/q/rl/lib/work/handling/call-handler.ts:36:24)
+    at call (/tmp/q/rl/lib/work/handling/call-handlers.ts:152:21)
+    at Array.map (<anonymous>)
+    at Object.map [as call] (/tmp/q/rl/lib/work/handling/call-handlers.ts:151:14)
+    at call (/tmp/q/rl/lib/work/handling/dispatcher.ts:149:36)
+    at processTicksAndRejections (node:internal/process/task_queues:95:5)
+    at runInSlot (/tmp/q/rl/lib/work/leases/lease-loop.ts:116:7)', '{"id":"01a217a0-9166-7ded-9d87-fac05deb43b2","business_uid":"salon","subscription_uid":"salon-1","from":null,"to":"suspended","gone":null,"cause":"event","record":{"uid":"salon-1","business_uid":"salon","purchasable_uid":"item","purchase_state":"suspended","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null},"observedAt":"2026-11-26T11:32:08.678Z"}');
+
+insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) overriding system value values ('7', '01a217a0-925e-7bb7-b69b-c97a4127231d', 'event', 'purchasable_subscription/create', 'event:purchasable_subscription/create', 'subscription:gym-1', 'gym', 'gym-1', 'unhandled', 0, null, '1795692728994', null, null, null, null, null, '2fabc262', 1, null, '{"entity_name":"purchasable_subscription","event_type":"created","data":{"business_id":"gym","purchasable_uid":"item","subscription_uid":"gym-1"}}');
+
+insert into lanes (key, topic, due_at, lease_token, lapses, suspect, unread) values ('changes:salon', 'change', '1795692733794', null, 0, 0, 0);
+
+insert into marketplace_schema (version) values (2);
+
+insert into store_owner (id, fingerprint, has_read) values (1, '28c98074833ae8e6eac0e5e27aca166aea341c2f61d406fcfc045307ea796ae4', 1);
+
+insert into subscriptions (subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record, unread, state, gone, read_at, generation, settled_generation, requested_at, owed_since, refresh_at, not_before, urgency, cause, verifying, lease_token, finished_by, suspect, lapses, failure, progress, install_at, install_arrived_at, uninstalled_at, failing_since, served_since, update_at, end_at, quiet_until_read, entitles, created_at) values ('bakery-1', 'bakery', null, 'item', '{"uid":"bakery-1","business_uid":"bakery","purchasable_uid":"item","purchase_state":"purchased","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null}', 0, 'purchased', null, '1795692728702', '1', '1', '1795692728558', null, '1795692733702', '1795692728952', 3, 0, 0, null, 'vm/817/48711285/s40ohym7C94S/21', 0, 0, null, '{"generation":1,"owed":1,"verified":1,"outages":0,"refusals":0,"refusedSince":null,"refusedAt":null,"missing":0,"missingSince":null,"goneSince":null,"heldBack":0,"dissent":null}', null, null, null, null, '1795692728558', null, null, 0, 1, '1795692728558');
+
+insert into subscriptions (subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record, unread, state, gone, read_at, generation, settled_generation, requested_at, owed_since, refresh_at, not_before, urgency, cause, verifying, lease_token, finished_by, suspect, lapses, failure, progress, install_at, install_arrived_at, uninstalled_at, failing_since, served_since, update_at, end_at, quiet_until_read, entitles, created_at) values ('salon-1', 'salon', null, 'item', '{"uid":"salon-1","business_uid":"salon","purchasable_uid":"item","purchase_state":"suspended","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null}', 0, 'suspended', null, '1795692728702', '1', '1', '1795692728571', null, '1795692733702', '1795692728952', 3, 0, 0, null, 'vm/817/48711285/s40ohym7C94S/21', 0, 0, null, '{"generation":1,"owed":1,"verified":1,"outages":0,"refusals":0,"refusedSince":null,"refusedAt":null,"missing":0,"missingSince":null,"goneSince":null,"heldBack":0,"dissent":null}', null, null, null, null, '1795692728571', null, null, 0, 0, '1795692728571');
+
+insert into subscriptions (subscription_uid, business_uid, candidate_business_uid, purchasable_uid, record, unread, state, gone, read_at, generation, settled_generation, requested_at, owed_since, refresh_at, not_before, urgency, cause, verifying, lease_token, finished_by, suspect, lapses, failure, progress, install_at, install_arrived_at, uninstalled_at, failing_since, served_since, update_at, end_at, quiet_until_read, entitles, created_at) values ('gym-1', 'gym', null, 'item', null, 1, null, null, null, '1', '0', '1795692728982', '1795692728982', '1795692728982', null, 1, 0, 0, null, null, 0, 0, null, null, null, null, null, null, null, null, null, 0, 0, '1795692728982');
+
+select setval(pg_get_serial_sequence('journal', 'seq'), max(seq)) from journal;
