@@ -1,9 +1,10 @@
 import { execFileSync } from 'node:child_process'
 import { readdirSync, readFileSync, statSync } from 'node:fs'
-import { join, relative } from 'node:path'
+import { dirname, join, relative } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { PLACES } from '../../example-app/demo/code-pieces.js'
 import { forWholeFile } from '../support/clean-up.js'
+import { linksOf } from '../support/docs/pages.js'
 import { createProject, type Project, packed } from './installed-package.js'
 
 const ROOT = join(__dirname, '..', '..')
@@ -15,11 +16,15 @@ const SHIPPED: [files: RegExp, most: number, kib: number][] = [
   [/^dist\/lib\/package\.json$/, 1, 1],
   [/^dist\/cli\/main\.js$/, 1, 150],
   [/^dist\/demo\/([\w-]+|demo\/[\w-]+|demo\/page\/[\w-]+)\.(js|ts|css|html|svg)$/, 50, 150],
-  [/^docs\/[\w-]+\.(md|json|svg)$/, 36, 280],
+  [/^docs\/[\w-]+\.(md|json|svg|yml)$/, 36, 280],
   [/^docs\/api\/[\w-]+\.md$/, 4, 240],
   [/^examples\/[\w-]+\/[\w.-]+\.(js|ts|json|md)$/, 30, 60],
   [/^(AGENTS|CHANGELOG|README|SECURITY)\.md$|^(LICENSE|THIRD-PARTY-LICENSES|package\.json)$/, 7, 50],
 ]
+
+/** What contributors need. npm shows such a link, and the picture of the README, from the repository. */
+const IN_THE_REPOSITORY =
+  /^(ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/decisions\/|^__tests__\/|^docs\/screenshot\.png$/
 
 /** The sources of which the page of the demo shows pieces. */
 const SHOWN_IN_THE_DEMO = [
@@ -51,6 +56,17 @@ describe('the packed package', () => {
     const pages = filesIn('docs').filter((file) => file.endsWith('.md') && !file.includes('/decisions/'))
     const needed = [...sources, 'dist/cli/main.js', ...ofDemo, ...pages, ...filesIn('examples')]
     expect(needed.filter((file) => !files.includes(file))).toEqual([])
+  })
+
+  it('links its pages to files that it contains, and otherwise only to what is for a clone of the repository', () => {
+    const pages = files.filter((file) => file.endsWith('.md'))
+    const links = pages.flatMap((page) =>
+      linksOf(readFileSync(join(ROOT, page), 'utf8'))
+        .filter((link) => !/^(https?:|#)/.test(link))
+        .map((link) => join(dirname(page), link.replace(/#.*/, '')).replaceAll('\\', '/')),
+    )
+    expect(links.length).toBeGreaterThan(100)
+    expect(links.filter((link) => !files.includes(link) && !IN_THE_REPOSITORY.test(link))).toEqual([])
   })
 
   it('passes publint without an error or a warning', () => {
