@@ -59,12 +59,13 @@ export function createOutages(parts: {
       slowness = undefined
     },
     async startApp() {
-      if (app.isRunning()) return
+      if (app.state() !== 'stopped') return app.start()
       timeline.begin({ kind: 'demo', text: 'The app starts' })
       await app.start()
       timeline.add({ kind: 'demo', text: 'The app is running', tone: 'good' })
     },
     async killApp() {
+      if (app.state() === 'stopped') return
       const gone = app.kill()
       timeline.begin({ kind: 'demo', text: 'The app is killed (SIGKILL)', tone: 'bad' })
       await gone
