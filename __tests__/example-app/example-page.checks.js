@@ -202,7 +202,7 @@ const CONTRADICTIONS = {
   'the platform and the package, without a reason': ({ platform, package: known, app }) =>
     ['Report open', 'Report closed'].includes(app) &&
     known.replace('nothing known', 'nothing bought') !== platform.replace(/, .*/, '') &&
-    !/, behind$|^no longer shown$/.test(known),
+    !/, behind$| yet$|^no longer shown$/.test(known),
   'the visit and the app': ({ visit, app }) => visit !== '' && !VISITS[visit].includes(app),
   'the switches and the platform': ({ platform, cutOff, slow }) =>
     cutOff !== platform.endsWith(', cut off') || (slow && !cutOff) !== platform.endsWith(', slow'),

@@ -135,6 +135,7 @@ describe('the stories of the example app', () => {
       'A customer paysA webhook arrives, the package reads the subscription, the report opens.',
     )
     await page.keyboard.press('Enter')
+    await page.waitForSelector('#story-press .primary:focus')
     for (const [button, next] of [
       ['Open the report', 'Step 2 of 3'],
       ['Buy and pay', 'Step 3 of 3'],
@@ -148,6 +149,7 @@ describe('the stories of the example app', () => {
     expect(await askPage(page, 'focusedWords')).toBe('Play it again')
     await headlineIs(page, 'Let in')
     await page.keyboard.press('Enter')
+    await page.waitForSelector('#story-press .primary:focus')
     await text(page, '#story-count', 'Step 1 of 3')
     expect(await askPage(page, 'focusedWords')).toBe('Open the report')
   })

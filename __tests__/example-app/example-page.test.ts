@@ -157,7 +157,7 @@ describe('the page of the example app', () => {
     await press(page, 'Miss a payment')
     await page.locator('.trouble').getByText('last read failed').waitFor()
     await headlineIs(page, 'Let in')
-    await text(page, '#known', 'purchased')
+    await text(page, '#known', 'purchased, behind')
 
     await press(page, 'Kill the app')
     await headlineIs(page, 'The app is stopped')

@@ -53,8 +53,12 @@ export function truthOf({ truth }, { isCutOff, isSlow }) {
 /** The state that the package knows. It says so itself if the platform is ahead. */
 export function knownOf(business) {
   if (!business.decision) return 'not asked yet'
-  return `${stateKnown(business)}${isBehind(business) ? ', behind' : ''}`
+  const known = stateKnown(business)
+  if (!isBehind(business)) return known
+  return BEFORE_THE_FIRST_READ[known] ?? `${known}, behind`
 }
+
+const BEFORE_THE_FIRST_READ = { 'nothing known': 'nothing known yet', 'not read yet': 'not read yet' }
 
 /** That of the subscription which lets the business in, else of the newest one. */
 export function stateKnown({ decision, truth }) {
