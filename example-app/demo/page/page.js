@@ -156,9 +156,10 @@ function showBusinesses() {
 }
 
 function choose(uid) {
-  frames.catchUp()
-  if (uid !== chosen) strip.putOut()
+  const isOther = uid !== chosen
   chosen = uid
+  frames.catchUp()
+  if (isOther) strip.putOut()
   history.replaceState(null, '', `#business=${chosen}`)
   show()
 }

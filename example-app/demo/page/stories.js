@@ -5,7 +5,7 @@ import { make, setText } from './make.js'
 const element = (id) => document.getElementById(id)
 
 /** What a story says of the report, by the answer for its business. */
-const REPORTS = { yes: 'open', no: 'closed', none: 'closed', starting: 'stopped', stopped: 'stopped' }
+const REPORTS = { yes: 'open', no: 'closed', none: 'closed', stopped: 'stopped' }
 
 /**
  * `ask` sends a request to the demo, `frames` are what the page draws, `choose(uid)` shows the business of the story, and
