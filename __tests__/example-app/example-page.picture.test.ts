@@ -31,7 +31,10 @@ describe('no picture of the demo contradicts itself', () => {
       } while ((await page.textContent('#story-count')) !== 'The end')
       for (const each of all) await text(each, '#strip-answer', 'Report open')
       await agree(all)
-      expect(((await askPage(page, 'pictures')) as unknown[]).length).toBeGreaterThan(10)
+      const captions = await seen(page, 'caption')
+      expect(captions.length).toBeGreaterThan(5)
+      // The handler is drawn as called when the package shows the state that it is called with.
+      expect(captions.filter((each) => each.includes('for an earlier change'))).toEqual([])
     },
   )
 
@@ -82,6 +85,11 @@ describe('no picture of the demo contradicts itself', () => {
     await headlineIs(page, 'Not let in')
     await headlineIs(beside, 'Not let in')
     await agree([page, beside])
+    // A started app is asked anew: what the killed one answered is not shown as its answer.
+    const apps = await seen(page, 'app')
+    const afterStart = apps.filter((_, i) => apps[i - 1] === 'Starting')
+    expect(afterStart).toContain('Not known yet')
+    expect(afterStart.filter((app) => app.startsWith('Report'))).toEqual([])
   })
 
   it('when another page changes the business of a story: the story ends there', async () => {
@@ -107,6 +115,12 @@ async function watched(options: BrowserContextOptions & { business?: string } = 
   const page = await openDemo(demo().url, { reducedMotion: 'no-preference', ...options })
   await watchPictures(page)
   return page
+}
+
+/** What a part of the page has shown, one after the other. */
+async function seen(page: Page, part: 'caption' | 'app'): Promise<string[]> {
+  const pictures = (await askPage(page, 'pictures')) as Record<typeof part, string>[]
+  return pictures.map((picture) => picture[part]).filter((shown, i, all) => shown !== all[i - 1])
 }
 
 async function agree(pages: Page[]) {

@@ -1,4 +1,5 @@
 import type { Decision } from '../../lib/index.js'
+import type { AppProcess } from './app-process.js'
 import { BUSINESSES } from './businesses.js'
 import type { Demo } from './demo.js'
 import { textOfDecision, textOfVisit } from './timeline-texts.js'
@@ -24,7 +25,10 @@ type State = Watched & {
 }
 
 /** Holds the newest decision of every business. Asks the app again after each event that may change it. */
-export function watchDecisions(demo: Demo, onUpdate: () => void) {
+export function watchDecisions(
+  demo: Pick<Demo, 'timeline' | 'decision' | 'report'> & { app: Pick<AppProcess, 'state'> },
+  onUpdate: () => void,
+) {
   const watched = new Map<string, State>()
   for (const { uid } of BUSINESSES)
     watched.set(uid, { decision: null, isChecking: false, isOutdated: false, answered: Promise.resolve() })
