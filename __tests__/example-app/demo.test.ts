@@ -3,8 +3,10 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
 import { watchDecisions } from '../../example-app/demo/decision-watcher.js'
+import { createFrames } from '../../example-app/demo/frames.js'
 import {
   check,
   type Expected,
@@ -77,6 +79,33 @@ describe('a visit in the demo', () => {
       'Let in: purchased',
       'Bakery Lindt opens the report: 200 OK',
     ])
+  })
+})
+
+describe('the frames of the demo', () => {
+  it('have the state after the event: of an action when it is performed, of a change when the app was asked', async () => {
+    const timeline = createTimeline()
+    const shown: unknown[] = []
+    let state = 'before'
+    const frames = createFrames({
+      timeline,
+      state: () => state,
+      prepare: ({ kind }) =>
+        kind === 'change' ? setImmediate().then(() => void (state = 'asked')) : undefined,
+      onFrame: ({ happening, state }) => shown.push([happening?.text, state]),
+    })
+    timeline.begin({ kind: 'platform', text: 'buys' })
+    state = 'bought'
+    await setImmediate()
+    timeline.add({ kind: 'change', text: 'changed' })
+    await setImmediate()
+    await setImmediate()
+    frames.close()
+    expect(shown).toEqual([
+      ['buys', 'bought'],
+      ['changed', 'asked'],
+    ])
+    expect(frames.begin().past.map(({ text }) => text)).toEqual(['buys', 'changed'])
   })
 })
 
