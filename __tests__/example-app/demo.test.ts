@@ -87,11 +87,14 @@ describe('the frames of the demo', () => {
     const timeline = createTimeline()
     const shown: unknown[] = []
     let state = 'before'
+    async function ask() {
+      await setImmediate()
+      state = 'asked'
+    }
     const frames = createFrames({
       timeline,
       state: () => state,
-      prepare: ({ kind }) =>
-        kind === 'change' ? setImmediate().then(() => void (state = 'asked')) : undefined,
+      prepare: ({ kind }) => (kind === 'change' ? ask() : undefined),
       onFrame: ({ happening, state }) => shown.push([happening?.text, state]),
     })
     timeline.begin({ kind: 'platform', text: 'buys' })
