@@ -106,7 +106,7 @@ describe('doctor', () => {
       'an item that nobody has bought',
       { MARKETPLACE_PURCHASABLE_UID: 'misspelt' },
       'items',
-      'warning',
+      'failed',
       "none of the app's",
     ],
   ])('finds %s', async (_what, wrong, check, status, text, more: string[] = []) => {

@@ -18,7 +18,8 @@ describe('the page on the console', () => {
       const authorization = `Basic ${Buffer.from(person).toString('base64')}`
       return statusOf(`${url}/ops/call/session`, { authorization })
     }
-    expect(await statusOf(`${url}/ops/`)).toBe(401)
+    const unknown = await fetch(`${url}/ops/`)
+    expect([unknown.status, unknown.headers.get('www-authenticate')]).toEqual([401, 'Basic realm="ops"'])
     for (const wrong of ['ada:p', 'ada', 'bob:p:ssword', 'constructor:p:ssword', ':'])
       expect([wrong, await signIn(wrong)]).toEqual([wrong, 401])
     expect(await signIn('ada:p:ssword')).toBe(200)

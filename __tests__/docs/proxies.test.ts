@@ -63,7 +63,7 @@ describe('L88 the configurations of nginx on the pages', () => {
   )
 
   it('write the delivery secret neither into an access log nor into an error log', () => {
-    expect(found.length).toBeGreaterThanOrEqual(2)
+    expect(found.length).toBeGreaterThan(0)
     for (const { path, code } of found) expect({ path, faults: faultsOf(code) }).toEqual({ path, faults: [] })
   })
 

@@ -89,7 +89,7 @@ describe('close', () => {
         ([name, call]) => [`${group}.${name}`, call as () => Promise<unknown>] as const,
       ),
     )
-    expect(asked).toHaveLength(21)
+    expect(asked).toHaveLength(23)
     for (const [name, call] of asked)
       expect([name, await call().catch(({ code, retryable }) => [code, retryable])]).toEqual([
         name,

@@ -12,18 +12,20 @@ import { startScraping } from '../support/processes/exposition.js'
 import { createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-const GUIDE = readFileSync(join(__dirname, '..', '..', 'docs', 'prometheus.md'), 'utf8')
+const [GUIDE = '', ALERTS_FILE = ''] = ['prometheus.md', 'alerts.yml'].map((file) =>
+  readFileSync(join(__dirname, '..', '..', 'docs', file), 'utf8'),
+)
 const RULES = [
-  ...GUIDE.matchAll(
+  ...ALERTS_FILE.matchAll(
     /- alert: (\w+)\n\s+expr: (.+)\n\s+for: (\d+m)\n\s+labels: (.+)\n\s+annotations:\n\s+summary: (.+)\n\s+description: (.+)/g,
   ),
 ]
 const ALERTS = Object.fromEntries(RULES.map(([, name, expr]) => [name as string, expr as string]))
 
-describe('docs/prometheus.md', () => {
+describe('docs/alerts.yml', () => {
   it('has seven alerts, each with its meaning and the next step', () => {
     expect(Object.keys(ALERTS)).toHaveLength(7)
-    expect(GUIDE.match(/- alert:/g)).toHaveLength(7)
+    expect(ALERTS_FILE.match(/- alert:/g)).toHaveLength(7)
   })
 
   it('fires one when no instance reports metrics', () => {
@@ -95,7 +97,7 @@ describe('docs/prometheus.md', () => {
     ])
   })
 
-  it('names only series of a real scrape', async () => {
+  it('names only series of a real scrape, like docs/prometheus.md', async () => {
     const { scrape } = await startScraping()
     const { marketplace, deliver, app, url, platform } = await createScene()
     app.get(
@@ -109,7 +111,7 @@ describe('docs/prometheus.md', () => {
     await marketplace.settled()
     await fetch(`${url}/paid`)
     const series = [...(await scrape()).keys()].map((each) => each.replace(/\{.*/, ''))
-    const named = [...GUIDE.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
+    const named = [...`${GUIDE}${ALERTS_FILE}`.matchAll(/marketplace_webhooks_\w+/g)].map(([name]) => name)
     expect(new Set(named).size).toBe(7)
     expect(
       [...new Set(named)].filter(

@@ -99,8 +99,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /**
-   * Calls `handler` when a subscription gives a business another item than before, or none any more: after an event, or when
-   * an answer of `entitledWhen` ends. At least once, one call after the other for a business, with what is true then.
+   * Calls `handler` when an item begins or ends for a business: after an event, or when an answer of `entitledWhen` ends. At
+   * least once, one call after the other for a business, with what is true then.
    *
    * @example marketplace.onEntitlementChange(({ business_uid, entitledItems }) => setPlans(business_uid, entitledItems))
    */

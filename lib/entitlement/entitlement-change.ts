@@ -20,8 +20,8 @@ export interface EntitlementChange {
   /** The items that entitle the business, as last read: each once, sorted. */
   entitledItems: string[]
   /**
-   * The items before the changes for which the handler is called: each once, sorted. They may be the same ones: two
-   * subscriptions may give one item, and an item may end and begin again.
+   * The items before the changes for which the handler is called: each once, sorted. They are the same ones if an item ended
+   * and began again before the call.
    */
   previousItems: string[]
   /** The reason of the answer at the time of the call, without subscriptions that were only announced. */
@@ -65,25 +65,22 @@ export function createEntitlementChanges(options: {
 }
 
 /**
- * The items that entitle a business, as last read, and those before these flips. The flips are taken back one by one, because
- * several subscriptions may give an item, and further flips may have followed.
+ * The items that entitle a business, as last read, and those before these flips. The flips are taken back from the last to the
+ * first, because an item may have ended and begun again.
  */
 export function itemsOf(
   subscriptions: readonly Pick<Subscription, 'entitles' | 'record'>[],
   flips: readonly Pick<StoredEntitlement, 'before' | 'after'>[],
 ): Pick<EntitlementChange, 'entitledItems' | 'previousItems'> {
-  const counts = new Map<string, number>()
-  function count(item: string | null, by: 1 | -1) {
-    if (item !== null) counts.set(item, (counts.get(item) ?? 0) + by)
+  const given = subscriptions.flatMap(({ entitles, record }) =>
+    entitles && record ? record.purchasable_uid : [],
+  )
+  const previous = new Set(given)
+  for (const { before, after } of [...flips].reverse()) {
+    if (after !== null) previous.delete(after)
+    if (before !== null) previous.add(before)
   }
-  const present = () => [...counts].flatMap(([item, times]) => (times > 0 ? item : [])).sort()
-  for (const { entitles, record } of subscriptions) if (entitles && record) count(record.purchasable_uid, 1)
-  const entitledItems = present()
-  for (const { before, after } of flips) {
-    count(after, -1)
-    count(before, 1)
-  }
-  return { entitledItems, previousItems: present() }
+  return { entitledItems: [...new Set(given)].sort(), previousItems: [...previous].sort() }
 }
 
 /** The answer for a business now. What was only announced does not count: it must not hide the reason of an end. */

@@ -7,7 +7,10 @@ import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
 import { createDecisionLoads, type Searches } from './load-decision.js'
 import { createEntitlementWaits, type WaitOptions } from './wait-for-entitlement.js'
 
-/** What to explain, and whether to ask the platform for it. */
+/**
+ * What to explain, and whether to ask the platform for it.
+ * @example const decision = await marketplace.explain(businessUid, { search: false })
+ */
 export interface ExplainOptions extends ItemOptions {
   /**
    * False: the question makes no search with `platform.findSubscriptions`, for a page where a person looks at any business. It

@@ -13,6 +13,7 @@ import {
   LONG,
   SHORT,
   same,
+  shows,
 } from './lab.js'
 import { claimLanesAtOnce, handOver } from './lanes/handing-over.js'
 import { claimReadsAtOnce } from './reads/leasing.js'
@@ -30,6 +31,35 @@ export const SEVERAL: Checks = {
 
   async 'two stores: twenty concurrent claims lease each entry at most once, and one of each lane'(lab) {
     await claimLanesAtOnce([lab, await lab.beside()])
+  },
+
+  async 'two stores: the later of two subscriptions of an item that end at once ends the item'(lab) {
+    const other = await lab.beside()
+    const stores = [lab, other]
+    /** Reads both, through one store after the other or through both at once. */
+    async function readBoth(uids: readonly string[], before: string | null, after: string | null) {
+      for (const uid of uids) await lab.request(uid, 'b1')
+      const claims: ReadClaim[] = []
+      await lab.until('both are claimed', async () => claims.push(...(await lab.claimAll())) === uids.length)
+      const finish = (claim: ReadClaim, at: number) => {
+        const id = `${claim.id} ${after}`
+        const entitlements = [{ id, businessUid: 'b1', cause: 'event' as const, before, after }]
+        return stores[at]?.finishRead(claim, {
+          ...shows(claim, 'purchased'),
+          entitles: after !== null,
+          entitlements,
+        })
+      }
+      same(await Promise.all(claims.map(finish)), [true, true])
+      return (await lab.ids({ kind: 'entitlement' })).filter((id) =>
+        uids.some((uid) => id === `${uid} ${after}`),
+      )
+    }
+    for (let i = 0; i < 10; i++) {
+      const uids = [`s${i}`, `t${i}`]
+      assert.ok((await readBoth(uids, null, 'item')).length > 0)
+      assert.ok((await readBoth(uids, 'item', null)).length > 0)
+    }
   },
 
   async 'two stores: each entry is handled once, and each lane in its order'(lab) {

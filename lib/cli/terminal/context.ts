@@ -53,8 +53,11 @@ export interface Context {
   options(): Promise<MarketplaceOptions>
   /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
   create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
-  /** A marketplace over the database of the app, opened, without a worker. */
-  open(options?: { mayCreate?: boolean }): Promise<Marketplace>
+  /**
+   * A marketplace over the database of the app, opened, without a worker. `isFree`: no other process holds the database, so
+   * a slow opening has another cause, such as its size.
+   */
+  open(options?: { mayCreate?: boolean; isFree?: boolean }): Promise<Marketplace>
   /** Records the action in the journal before it begins. */
   record(marketplace: Marketplace, action: Action): Promise<void>
   close(): Promise<void>
@@ -112,11 +115,11 @@ export function createContext(given: {
     options,
     create,
 
-    async open({ mayCreate = false } = {}) {
+    async open({ mayCreate = false, isFree = false } = {}) {
       const given = await options()
       const { store = 'sqlite:marketplace.db' } = given
-      const isFile = typeof store === 'string' && sqlitePath(store) !== undefined
-      const waiting = setTimeout(() => isFile && out.note(WHILE_IN_USE), IN_USE_AFTER_MS)
+      const mayBeHeld = !isFree && typeof store === 'string' && sqlitePath(store) !== undefined
+      const waiting = setTimeout(() => mayBeHeld && out.note(WHILE_IN_USE), IN_USE_AFTER_MS)
       try {
         // Faults of the settings come first: a missing database may be a consequence of them.
         const missing = await whyNoDatabase(store, { mayCreate, config })

@@ -68,7 +68,8 @@ const LINE_OF_SQL = /\n(?=(?:create schema|or start the app|grant|alter) )/
 export const FIXES: Partial<Record<ErrorCode, string>> = {
   store_in_use:
     'The running app uses this SQLite file, and its SQLite library does not allow a second process. Use the console of ' +
-    'the app (marketplace-webhooks/console), or stop the app, run this command, and start the app again. ' +
+    'the app (marketplace-webhooks/console), or for a backup marketplace.backup(path) in the app. Or stop the app, run this ' +
+    'command, and start the app again. ' +
     'With SQLite 3.51.3 or newer in the app and here (a current Node 24), both can use the file at once.',
   store_of_another_app:
     'The database belongs to another app: check MARKETPLACE_STORE, MARKETPLACE_CLIENT_ID and MARKETPLACE_BASE_URL.',

@@ -18,7 +18,7 @@ import { unreadOf, unreadOfBusiness } from '../subscriptions/unread.js'
 import { isOfReadBy, isPendingBy } from './is-handled.js'
 
 /** What the read of a subscription found. `quiet`: nothing of it is written. */
-interface FoundByRead {
+export interface FoundByRead {
   subscriptionUid: string
   quiet: boolean
   changes: readonly NewChange[]

@@ -2,9 +2,8 @@ import { MINUTE } from '../../base/clock.js'
 import type { Leased, ReadClaim, RefreshRequest } from './subscriptions.js'
 
 /**
- * `entitlement`: a subscription gives a business another item than before, or none any more. It has no answer, because the
- * one at the time of its handling counts. `action`: an action of a person on the journal or a business. It is done from the
- * start and never handled.
+ * `entitlement`: an item has begun or ended for a business. It has no answer, because the one at the time of its handling
+ * counts. `action`: an action of a person on the journal or a business. It is done from the start and never handled.
  */
 export type EntryKind = 'event' | 'change' | 'entitlement' | 'unrecognised' | 'action'
 export const ENTRY_KINDS: readonly EntryKind[] = ['event', 'change', 'entitlement', 'unrecognised', 'action']

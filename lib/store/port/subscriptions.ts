@@ -194,7 +194,8 @@ export interface ReadFinish {
   entitles?: boolean
   /**
    * The businesses to which the subscription gives another item than before: none, one, or two after a move. Every change of
-   * `entitles`, or of the item or business while it is true, has its entry here.
+   * `entitles`, or of the item or business while it is true, has its entry here. The store writes those that change the items
+   * of the business: an item that another subscription gives neither begins nor ends.
    */
   entitlements?: readonly NewEntitlement[]
 }
@@ -211,7 +212,7 @@ export interface NewEntitlement {
   after: string | null
 }
 
-/** The payload of such an entry. */
+/** The payload of such an entry. `before` is the item that no subscription gives any more, `after` the one that none gave before. */
 export interface StoredEntitlement extends Omit<NewEntitlement, 'businessUid'> {
   business_uid: string
 }

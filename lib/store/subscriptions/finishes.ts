@@ -17,6 +17,7 @@ import { byBytes } from '../sql/lock-order.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
+import { quietAmong, withItemChanges } from './found-by-reads.js'
 
 /** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
@@ -83,8 +84,11 @@ export function createReadFinishes(options: {
   })
 
   async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
-    // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it.
-    const held = batch.filter(({ businesses }) => businesses.length > 1)
+    // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it. And
+    // what one of two subscriptions changes for a business is seen by the transaction of the other.
+    const held = batch.filter(
+      ({ businesses, finish }) => businesses.length > 1 || (finish.entitlements ?? []).length > 0,
+    )
     if (held.length > 0)
       await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort(byBytes))
     const quiet = await quietAmong(engine, trx, batch)
@@ -96,7 +100,7 @@ export function createReadFinishes(options: {
     const readOf = ({ claim: { id }, finish: { changes = [], entitlements = [] } }: Waiting) => {
       return { subscriptionUid: id, quiet: quiet.has(id), changes, entitlements }
     }
-    await insertOfReads(trx, written.map(readOf))
+    await insertOfReads(trx, await withItemChanges(engine, trx, written.map(readOf)))
     // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
       trx,
@@ -135,29 +139,6 @@ export function createReadFinishes(options: {
     if (finish.changes?.length || finish.entitlements?.length) announce({ kind: 'journal' })
     return true
   }
-}
-
-/**
- * The subscriptions of these finishes that are quiet now. An event may have ended that since the claim, so the rows are
- * read. Locks the rows of all finishes, in the order of all transactions: the statements that write them may each leave some
- * out.
- */
-async function quietAmong(
-  engine: Pick<Engine, 'isOneOf' | 'forUpdate' | 'holdNames'>,
-  trx: Connection,
-  finishes: readonly Finish[],
-): Promise<ReadonlySet<string>> {
-  const isFirstRead = ({ claim, finish }: Finish) =>
-    claim.subscription.record === null && finish.found !== undefined
-  const isSeveral = engine.holdNames !== undefined && finishes.length > 1
-  if (!isSeveral && !finishes.some(isFirstRead)) return new Set()
-  const rows = await sql<{ uid: string; quiet: number }>`
-    select subscription_uid as uid, quiet_until_read as quiet from subscriptions
-    where ${engine.isOneOf(
-      'subscription_uid',
-      finishes.map(({ claim }) => claim.id),
-    )} order by subscription_uid ${engine.forUpdate}`.execute(trx)
-  return new Set(rows.flatMap(({ uid, quiet }) => (quiet === 1 ? uid : [])))
 }
 
 /** Whether the business that the record names was erased during the read. The subscription is then read again. */

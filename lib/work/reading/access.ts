@@ -40,7 +40,7 @@ export function withAccess(
   }
 }
 
-/** The entries for the businesses to which the subscription gives another item than before, or none any more. */
+/** What changes for the businesses to which the subscription gives another item than before, or none any more. */
 export function entitlementsOf(
   { subscription, cause }: ReadClaim,
   { found, entitles = subscription.entitles }: Pick<Conclusion, 'found' | 'entitles'>,

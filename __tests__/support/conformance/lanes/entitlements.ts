@@ -1,5 +1,23 @@
-import { entitlementKey, LANE_URGENCY, type ReadFinish } from '../../../../lib/store/port/store.js'
-import { type Checks, DONE, fails, type HeldEntry, has, idsOf, type Lab, named, retry, same } from '../lab.js'
+import assert from 'node:assert/strict'
+import {
+  entitlementKey,
+  LANE_URGENCY,
+  type ReadClaim,
+  type ReadFinish,
+} from '../../../../lib/store/port/store.js'
+import {
+  type Checks,
+  DONE,
+  fails,
+  type HeldEntry,
+  has,
+  idsOf,
+  type Lab,
+  named,
+  retry,
+  same,
+  shows,
+} from '../lab.js'
 
 const TOPICS = { topics: ['entitlement'] }
 
@@ -29,6 +47,60 @@ export const ENTITLEMENTS: Checks = {
         ['e2', 's1', { id: 'e2', business_uid: 'b1', cause: 'event', before: 'basic', after: null }],
       ],
     )
+  },
+
+  async 'entitlements: an item neither begins nor ends while another subscription of the business gives it'(
+    lab,
+  ) {
+    await lab.handle(['entitlement'])
+    async function read(uid: string, businessUid: string, [before, after]: readonly (string | null)[]) {
+      await lab.request(uid, businessUid)
+      const claim = await lab.next(uid)
+      const record = { uid, business_uid: businessUid, purchasable_uid: after, purchase_state: 'purchased' }
+      const found = { record, state: 'purchased', gone: null } as NonNullable<ReadFinish['found']>
+      const flip = gives(`${uid} to ${after}`, before ?? null, after ?? null, businessUid)
+      await lab.finishRead(claim, { ...shows(claim, 'purchased'), found, ...flip })
+    }
+    await read('s1', 'b1', [null, 'a'])
+    await read('s2', 'b1', [null, 'a'])
+    await read('s3', 'b2', [null, 'a'])
+    await read('s1', 'b1', ['a', 'b'])
+    await read('s2', 'b1', ['a', 'b'])
+    const held = await lab.lease({ ...ALL, limit: 9 })
+    same(
+      held.map(({ payload }) => JSON.parse(payload)).map(({ id, before, after }) => [id, before, after]),
+      [
+        ['s1 to a', null, 'a'],
+        ['s1 to b', null, 'b'],
+        ['s2 to b', 'a', null],
+        ['s3 to a', null, 'a'],
+      ],
+    )
+  },
+
+  async 'entitlements: two subscriptions that begin or end in one transaction are not mistaken for each other'(
+    lab,
+  ) {
+    await lab.handle(['entitlement'])
+    const finishBoth = async (flips: Record<string, readonly [string | null, string | null]>) => {
+      const uids = Object.keys(flips)
+      for (const uid of uids) await lab.request(uid, 'b1')
+      const claims: ReadClaim[] = []
+      await lab.until('both are claimed', async () => claims.push(...(await lab.claimAll())) === uids.length)
+      const ends = claims.map((claim) => {
+        const [before, after] = flips[claim.id] as readonly [string | null, string | null]
+        const finish = { ...shows(claim, 'purchased'), ...gives(`${claim.id} ${after}`, before, after) }
+        return lab.finishRead(claim, finish)
+      })
+      same(await Promise.all(ends), [true, true])
+    }
+    const written = async () => (await lab.ids({ kind: 'entitlement' })).sort()
+    await finishBoth({ s1: [null, 'item'], s2: [null, 'item'] })
+    const begun = await written()
+    assert.ok(begun.length > 0)
+    await finishBoth({ s1: ['item', null], s2: ['item', null] })
+    const ended = (await written()).filter((id) => !begun.includes(id))
+    assert.ok(ended.length > 0)
   },
 
   async 'entitlements: wait unhandled until a process has their handler, however long ago they came'(lab) {
@@ -94,8 +166,13 @@ const ALL = { ...TOPICS, entryLimit: 9 }
 
 /** A finish that writes an entitlement of b1: an item begins, or ends. */
 function wakes(id: string, entitles = true): Pick<ReadFinish, 'entitles' | 'entitlements'> {
-  const [before, after] = entitles ? [null, 'basic'] : ['basic', null]
-  return { entitles, entitlements: [{ id, businessUid: 'b1', cause: 'event', before, after }] }
+  return entitles ? gives(id, null, 'basic') : gives(id, 'basic', null)
+}
+
+/** A finish of a subscription that gives the business an item in place of another one. */
+function gives(id: string, before: string | null, after: string | null, businessUid = 'b1') {
+  const entitlements = [{ id, businessUid, cause: 'event' as const, before, after }]
+  return { entitles: after !== null, entitlements }
 }
 
 /** Writes an entitlement of b1 by the read of a new subscription. */
