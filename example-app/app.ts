@@ -55,7 +55,9 @@ export function createReportsApp(
   app.post('/access/refresh', async (_req, res) => {
     res.json(await marketplace.businesses.refresh(res.locals.businessUid))
   })
-  const paid = marketplace.requireEntitlement({ businessUid: (req) => req.res.locals.businessUid })
+  const paid = marketplace.requireEntitlement({
+    businessUid: (req) => req.res.locals.businessUid,
+  })
   app.get('/reports', paid, (_req, res) => {
     res.json(reportFor(res.locals.businessUid))
   })

@@ -1,4 +1,5 @@
-// Takes docs/screenshot.png: the example app's page in the story of a purchase, with the Chromium of the tests.
+// Takes docs/screenshot.png: the demo's page in the story of a purchase, with the code of its next button open, by the Chromium of the
+// tests.
 import { spawn } from 'node:child_process'
 import { stat } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
@@ -19,15 +20,17 @@ try {
     executablePath: await chromium.executablePath(),
     args: chromium.args.filter((arg) => arg !== '--single-process'),
   })
-  const page = await browser.newPage({ viewport: { width: 1180, height: 660 }, colorScheme: 'light' })
+  const page = await browser.newPage({ viewport: { width: 1180, height: 1200 }, colorScheme: 'light' })
   await page.goto(url)
   await page.locator('.cover', { hasText: 'A customer pays' }).click()
   for (const step of ['Step 2 of 3', 'Step 3 of 3']) {
     await page.locator('#story-press .primary').click()
     await page.getByText(step, { exact: true }).waitFor()
   }
-  await page.evaluate('scrollTo(0, 0)')
-  await page.screenshot({ path: FILE })
+  await page.locator('#story-press .opener').click()
+  await page.getByText('Your onPurchaseChange is called').waitFor()
+  const { y, height } = await page.locator('.way').boundingBox()
+  await page.screenshot({ path: FILE, clip: { x: 0, y: 0, width: 1180, height: y + height + 20 } })
   await browser.close()
   console.log(`${FILE}: ${Math.round((await stat(FILE)).size / 1024)} KiB`)
 } finally {

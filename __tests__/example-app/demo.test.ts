@@ -3,7 +3,10 @@ import { once } from 'node:events'
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals'
+import { watchDecisions } from '../../example-app/demo/decision-watcher.js'
+import { createFrames } from '../../example-app/demo/frames.js'
 import {
   check,
   type Expected,
@@ -13,6 +16,8 @@ import {
   play,
   type Step,
 } from '../../example-app/demo/run-scenario.js'
+import { createTimeline } from '../../example-app/demo/timeline.js'
+import type { Decision } from '../../lib/index.js'
 
 const PROJECT = resolve(__dirname, '..', '..')
 const LET_IN: Expected = { entitled: true, reason: 'purchased', report: 200 }
@@ -45,6 +50,66 @@ describe('npm run demo -- --once', () => {
     expect(lines.join('')).not.toContain('\u001b')
     expect((await readdir(temporary)).filter((name) => name.startsWith('reports-demo-'))).toEqual([])
   }, 240_000)
+})
+
+describe('a visit in the demo', () => {
+  it('is repeated until the gate and the answer agree, and stands below the answer', async () => {
+    const timeline = createTimeline()
+    const replies = [402, 200]
+    const decision = {
+      business_uid: 'bakery-lindt',
+      entitled: true,
+      known: true,
+      reason: 'purchased',
+      subscriptions: [],
+    }
+    const watcher = watchDecisions(
+      {
+        timeline,
+        app: { state: () => 'running' },
+        decision: async (business_uid) => ({ ...decision, business_uid }) as unknown as Decision,
+        report: async () => ({ status: replies.shift() ?? 0, body: null }),
+      },
+      () => {},
+    )
+    expect(await watcher.visit('bakery-lindt')).toEqual({ status: 200, body: null })
+    watcher.close()
+    const lines = timeline.all().filter(({ business_uid }) => business_uid === 'bakery-lindt')
+    expect(lines.map(({ text }) => text)).toEqual([
+      'Let in: purchased',
+      'Bakery Lindt opens the report: 200 OK',
+    ])
+  })
+})
+
+describe('the frames of the demo', () => {
+  it('have the state after the event: of an action when it is performed, of a change when the app was asked', async () => {
+    const timeline = createTimeline()
+    const shown: unknown[] = []
+    let state = 'before'
+    async function ask() {
+      await setImmediate()
+      state = 'asked'
+    }
+    const frames = createFrames({
+      timeline,
+      state: () => state,
+      prepare: ({ kind }) => (kind === 'change' ? ask() : undefined),
+      onFrame: ({ happening, state }) => shown.push([happening?.text, state]),
+    })
+    timeline.begin({ kind: 'platform', text: 'buys' })
+    state = 'bought'
+    await setImmediate()
+    timeline.add({ kind: 'change', text: 'changed' })
+    await setImmediate()
+    await setImmediate()
+    frames.close()
+    expect(shown).toEqual([
+      ['buys', 'bought'],
+      ['changed', 'asked'],
+    ])
+    expect(frames.begin().past.map(({ text }) => text)).toEqual(['buys', 'changed'])
+  })
 })
 
 describe('the check of a decision', () => {

@@ -2,7 +2,7 @@ import { resolve } from 'node:path'
 import { beforeAll, jest } from '@jest/globals'
 import type { BrowserContextOptions, Page } from 'playwright-core'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
-import { askPage, openPage } from '../support/processes/browser.js'
+import { askPage, askPageFirst, openPage } from '../support/processes/browser.js'
 import { type RunningProcess, startProcess } from '../support/processes/running-process.js'
 
 /** A press or an answer takes a tenth of a second. On a machine that does much else the browser takes a hundred times as long. */
@@ -48,6 +48,12 @@ export async function openDemo(
   await text(page, '#live', 'Connected')
   if (business) await page.getByLabel(business).check()
   return page
+}
+
+/** Records the pictures of the page, from its first one on. */
+export async function watchPictures(page: Page): Promise<void> {
+  await askPageFirst(page, 'watchPicture')
+  await text(page, '#live', 'Connected')
 }
 
 /** Presses a button after its previous press has ended. */

@@ -24,7 +24,7 @@ describe('the page of the example app fits, is readable, and works with screen r
     'on a %s: at the start, in a story, with its code open, when denied, and when the app is stopped',
     async (look) => {
       const page = await openDemo(demo().url, { ...LOOKS[look], business: 'Bakery Lindt' })
-      await headlineIs(page, 'Nothing bought yet')
+      await headlineIs(page, 'No purchase known')
       await isFine(page, look, 'start')
 
       await page.locator('.cover').first().click()
@@ -84,5 +84,9 @@ async function isFine(page: Page, look: Look, what: string) {
     expect({ what, width, faint: await askPage(page, 'faintTexts') }).toEqual({ what, width, faint: [] })
   }
   await page.setViewportSize(viewport)
-  expect({ what, axe: await axeViolations(page) }).toEqual({ what, axe: [] })
+  for (const colorScheme of ['light', 'dark'] as const) {
+    await page.emulateMedia({ colorScheme })
+    expect({ what, colorScheme, axe: await axeViolations(page) }).toEqual({ what, colorScheme, axe: [] })
+  }
+  await page.emulateMedia({ colorScheme: LOOKS[look].colorScheme })
 }

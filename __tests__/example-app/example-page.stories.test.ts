@@ -7,17 +7,43 @@ useBrowser()
 const demo = useDemo()
 
 describe('the first screen of the example app', () => {
-  it('shows the question, the strip and the stories on a desk, and the question and the strip on a phone', async () => {
-    const strip = ['May this business use my app now?', 'Platform', 'This package', 'Your app']
+  it('shows the question, the console, the stories and the strip on a desk and on a phone', async () => {
+    const top = ['Console', 'May this business use my app now?']
+    const stories = ['A customer pays', 'A customer misses a payment', 'The app dies']
+    const strip = ['Platform', 'This package', 'Your app']
     const desk = await open({ viewport: { width: 1280, height: 720 } })
-    expect(await askPage(desk, 'partsInSight')).toEqual([
-      ...strip,
-      'A customer pays',
-      'A customer misses a payment',
-      'The app dies',
+    expect(await askPage(desk, 'partsInSight')).toEqual([...top, ...stories, ...strip])
+    const phone = await open({ viewport: { width: 390, height: 844 } })
+    expect(await askPage(phone, 'partsInSight')).toEqual([...top, ...stories, ...strip])
+    for (const [width, height] of [
+      [360, 640],
+      [320, 640],
+    ] as const) {
+      const small = await open({ viewport: { width, height } })
+      expect(await askPage(small, 'partsInSight')).toEqual(expect.arrayContaining([...top, ...stories]))
+    }
+  })
+
+  it('begins a story, and has its button and the strip in sight', async () => {
+    const phone = await open({ viewport: { width: 360, height: 640 } })
+    await phone.locator('.cover').first().click()
+    await phone.locator('#story-press .primary').click()
+    await text(phone, '#story-count', 'Step 2 of 3')
+    expect(await askPage(phone, 'partsInSight')).toEqual([
+      'Platform',
+      'This package',
+      'Your app',
+      'Buy and pay',
     ])
-    const phone = await open({ viewport: { width: 320, height: 700 } })
-    expect(await askPage(phone, 'partsInSight')).toEqual(strip)
+  })
+
+  it('opens the console of the app at the chosen business with one click', async () => {
+    const page = await open({ business: 'Radhaus Becker' })
+    const [console] = await Promise.all([
+      page.context().waitForEvent('page'),
+      page.getByRole('link', { name: 'Console' }).click(),
+    ])
+    await console.getByText('radhaus-becker').first().waitFor()
   })
 
   it('lights the parts of the strip one after the other, as a webhook passes through', async () => {
@@ -31,7 +57,7 @@ describe('the first screen of the example app', () => {
     await text(page, '#strip-known', 'purchased')
     await page.waitForSelector('#strip:not(:has([data-lit="now"]))')
     const lit = (await askPage(page, 'litOfStrip')) as string[]
-    const order = ['platform', 'webhook,package', 'platform,read', 'answer,app'].map((parts) =>
+    const order = ['platform', 'webhook,package', 'platform,read', 'package,answer,app'].map((parts) =>
       lit.indexOf(parts),
     )
     expect(order).not.toContain(-1)
@@ -61,13 +87,18 @@ describe('the stories of the example app', () => {
     await begin('A customer misses a payment', 'Step 1 of 4')
     await step('Buy and pay', 'Step 2 of 4', 'The studio may use the app.')
     await headlineIs(page, 'Let in')
-    // The story continues with its own business.
-    await page.getByLabel('Salon Aurora').check()
     await step('Miss a payment', 'Step 3 of 4', 'The studio is not let in any more.')
     await headlineIs(page, 'Not let in')
     await step('Open the report', 'Step 4 of 4', '402 Payment Required')
     await step('Confirm payment', 'The end', 'let in again')
     await headlineIs(page, 'Let in')
+  })
+
+  it('close when another business is chosen, because their words are about their own', async () => {
+    page = await open()
+    await begin('A customer misses a payment', 'Step 1 of 4')
+    await page.getByLabel('Salon Aurora').check()
+    await page.locator('#player').waitFor({ state: 'hidden' })
   })
 
   it('show that nothing is lost when the app is killed while a webhook is on its way', async () => {
@@ -104,6 +135,7 @@ describe('the stories of the example app', () => {
       'A customer paysA webhook arrives, the package reads the subscription, the report opens.',
     )
     await page.keyboard.press('Enter')
+    await page.waitForSelector('#story-press .primary:focus')
     for (const [button, next] of [
       ['Open the report', 'Step 2 of 3'],
       ['Buy and pay', 'Step 3 of 3'],
@@ -117,6 +149,7 @@ describe('the stories of the example app', () => {
     expect(await askPage(page, 'focusedWords')).toBe('Play it again')
     await headlineIs(page, 'Let in')
     await page.keyboard.press('Enter')
+    await page.waitForSelector('#story-press .primary:focus')
     await text(page, '#story-count', 'Step 1 of 3')
     expect(await askPage(page, 'focusedWords')).toBe('Open the report')
   })

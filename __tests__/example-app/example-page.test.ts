@@ -12,7 +12,7 @@ const demo = useDemo()
 describe('the page of the example app', () => {
   it('begins neutral, lets a business in that buys, and opens the report to it', async () => {
     const page = await open('Bakery Lindt')
-    await headlineIs(page, 'Nothing bought yet')
+    await headlineIs(page, 'No purchase known')
     await text(page, '#reason', 'unknown_business')
     expect(await page.getAttribute('#answer', 'data-answer')).toBe('none')
     expect(await askPage(page, 'isHeadlineGrey')).toBe(true)
@@ -157,7 +157,7 @@ describe('the page of the example app', () => {
     await press(page, 'Miss a payment')
     await page.locator('.trouble').getByText('last read failed').waitFor()
     await headlineIs(page, 'Let in')
-    await text(page, '#known', 'purchased')
+    await text(page, '#known', 'purchased, behind')
 
     await press(page, 'Kill the app')
     await headlineIs(page, 'The app is stopped')

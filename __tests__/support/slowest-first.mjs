@@ -27,6 +27,7 @@ const SLOWEST = [
   'faults/storage/power-cut.test.ts',
   'faults/handling/changes-now.test.ts',
   'example-app/example-page.test.ts',
+  'example-app/example-page.picture.test.ts',
   'faults/deliveries/deliverers.test.ts',
   'faults/handling/queue-plans.test.ts',
   'faults/reading/meaning.test.ts',

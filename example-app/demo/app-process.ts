@@ -10,7 +10,8 @@ export interface AppProcess {
   kill(): Promise<void>
   /** Sends SIGTERM: the app closes by itself. Resolves when the process has ended. */
   stop(): Promise<void>
-  isRunning(): boolean
+  /** `starting`: its process runs, and does not accept deliveries yet. */
+  state(): 'running' | 'starting' | 'stopped'
   /** The address of its console; null before the first start. */
   consoleUrl(): string | null
   /** When the running process was started; Infinity while none runs. */
@@ -90,7 +91,7 @@ export function createAppProcess(options: {
     start,
     kill: () => end('SIGKILL'),
     stop: () => end('SIGTERM'),
-    isRunning: () => isReady,
+    state: () => (isReady ? 'running' : child ? 'starting' : 'stopped'),
     consoleUrl: () => (port === 0 ? null : `http://127.0.0.1:${port}/ops`),
     startedAt: () => startedAt,
     async request(method, path, businessUid) {

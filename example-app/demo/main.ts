@@ -66,7 +66,7 @@ async function playOnce(demo: Demo): Promise<0 | 1> {
 }
 
 async function stayOpen(demo: Demo, interrupted: Promise<void>): Promise<0> {
-  await demo.startApp()
+  await demo.app.start()
   const page = await servePage({
     demo,
     here: HERE,

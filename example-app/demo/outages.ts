@@ -59,12 +59,18 @@ export function createOutages(parts: {
       slowness = undefined
     },
     async startApp() {
-      if (app.isRunning()) return
-      timeline.begin({ kind: 'demo', text: 'The app starts' })
-      await app.start()
-      timeline.add({ kind: 'demo', text: 'The app is running', tone: 'good' })
+      const isFirst = app.state() === 'stopped'
+      if (isFirst) timeline.begin({ kind: 'demo', text: 'The app starts' })
+      try {
+        await app.start()
+      } catch {
+        // It was killed before it ran, which the timeline has.
+        return
+      }
+      if (isFirst) timeline.add({ kind: 'demo', text: 'The app is running', tone: 'good' })
     },
     async killApp() {
+      if (app.state() === 'stopped') return
       const gone = app.kill()
       timeline.begin({ kind: 'demo', text: 'The app is killed (SIGKILL)', tone: 'bad' })
       await gone

@@ -8,33 +8,37 @@ import { BUSINESSES } from './businesses.js'
 import { readCode } from './code-pieces.js'
 import { watchDecisions } from './decision-watcher.js'
 import type { Demo } from './demo.js'
-import { isStoryName, playStep, STORIES } from './stories.js'
-
-/** The least time between two states that are sent to the page. */
-const STATE_EVERY_MS = 40
+import { createFrames } from './frames.js'
+import { isStoryName, playStep, STORIES, setScene } from './stories.js'
 
 /** How long a page waits before it connects again. */
 const RETRY_MS = 1_000
 
+const NO_BUTTON = 'This button does not exist'
+const NO_STORY = 'This story does not exist'
+
 /**
- * Serves the page, sends server-sent events (`state`: the present state; `past`: the timeline so far; `happening`: its next
- * line), and performs the actions of the buttons. It listens on 127.0.0.1 only. Port 0 means a free port.
+ * Serves the page, sends server-sent events (`begin`: the present state, and the timeline so far; `frame`: what follows), and
+ * performs the actions of the buttons. Each reply has the number of the frame that shows its result. It listens on 127.0.0.1
+ * only. Port 0 means a free port.
  */
 export async function servePage(options: { demo: Demo; here: string; port: number }) {
   const { demo, here, port } = options
   const pages = new Set<Response>()
-  let stateTimer: NodeJS.Timeout | undefined
-  const watcher = watchDecisions(demo, () => {
-    stateTimer ??= setTimeout(() => {
-      stateTimer = undefined
-      for (const page of pages) send(page, 'state', state())
-    }, STATE_EVERY_MS)
+  const frames = createFrames({
+    timeline: demo.timeline,
+    state: () => presentState(demo, watcher),
+    // The app calls its handler before the next question can show the change.
+    prepare: ({ kind, business_uid }) =>
+      kind === 'change' && business_uid ? watcher.ask(business_uid) : undefined,
+    onFrame(frame) {
+      for (const page of pages) send(page, 'frame', frame)
+    },
   })
-  const unlisten = demo.timeline.listen((happening) => {
-    for (const page of pages) send(page, 'happening', happening)
-  })
-
-  const state = () => presentState(demo, watcher)
+  const watcher = watchDecisions(demo, frames.changed)
+  const stage = { ...demo, ...watcher, close: demo.close }
+  const reply = (res: Response, why: string | null = null) =>
+    res.status(why ? 409 : 200).json({ why, frame: frames.last() })
 
   const app = express()
   app.disable('x-powered-by')
@@ -57,31 +61,32 @@ export async function servePage(options: { demo: Demo; here: string; port: numbe
   app.get('/happenings', (_req, res) => {
     res.set('Content-Type', 'text/event-stream').flushHeaders()
     res.write(`retry: ${RETRY_MS}\n\n`)
-    send(res, 'state', state())
-    send(res, 'past', demo.timeline.all())
+    send(res, 'begin', frames.begin())
     pages.add(res)
     res.on('close', () => pages.delete(res))
   })
 
   app.post('/businesses/:uid/actions/:action', (req, res) => {
     const { uid, action } = req.params
-    const why =
-      isActionName(action) && isBusiness(uid) ? demo.perform(action, uid) : 'This button does not exist'
-    res.status(why ? 409 : 200).json({ why })
+    reply(res, isActionName(action) && isBusiness(uid) ? demo.perform(action, uid) : NO_BUTTON)
   })
   app.get('/businesses/:uid/report', async (req, res) => {
-    res.json(await demo.visit(req.params.uid))
+    const { status, body } = await watcher.visit(req.params.uid)
+    res.json({ status, body, frame: frames.last() })
   })
   app.post('/businesses/:uid/check', async (req, res) => {
     await demo.checkAgain(req.params.uid).catch(() => {})
     // Without a known subscription no event follows, so the watcher would not ask by itself.
     await watcher.ask(req.params.uid)
-    res.json({ why: null })
+    reply(res)
+  })
+  app.post('/stories/:name/scene', async (req, res) => {
+    const { name } = req.params
+    reply(res, isStoryName(name) ? await setScene(stage, name) : NO_STORY)
   })
   app.post('/stories/:name/steps/:number', async (req, res) => {
     const { name, number } = req.params
-    const why = isStoryName(name) ? await playStep(demo, name, Number(number)) : 'This story does not exist'
-    res.status(why ? 409 : 200).json({ why })
+    reply(res, isStoryName(name) ? await playStep(stage, name, Number(number)) : NO_STORY)
   })
   const switches: Record<string, () => unknown> = {
     cutOff: demo.cutOff,
@@ -94,7 +99,7 @@ export async function servePage(options: { demo: Demo; here: string; port: numbe
   app.post('/demo/:action', async (req, res) => {
     const act = Object.hasOwn(switches, req.params.action) ? switches[req.params.action] : undefined
     await act?.()
-    res.status(act ? 200 : 404).json({ why: act ? null : 'This button does not exist' })
+    reply(res, act ? null : NO_BUTTON)
   })
 
   const server = await new Promise<Server>((resolve, reject) => {
@@ -104,9 +109,8 @@ export async function servePage(options: { demo: Demo; here: string; port: numbe
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     async close() {
-      unlisten()
+      frames.close()
       watcher.close()
-      clearTimeout(stateTimer)
       const closed = new Promise((resolve) => server.close(resolve))
       server.closeAllConnections()
       await closed
@@ -119,12 +123,12 @@ function presentState(demo: Demo, watcher: ReturnType<typeof watchDecisions>) {
   return {
     isCutOff: demo.isCutOff(),
     isSlow: demo.isSlow(),
-    isAppRunning: demo.app.isRunning(),
+    app: demo.app.state(),
     consoleUrl: demo.app.consoleUrl(),
     waitingDeliveries: demo.waitingDeliveries(),
     businesses: BUSINESSES.map(({ uid, name }) => {
       const standing = demo.standing(uid)
-      const truth = { state: stateOf(standing), presence: standing.presence }
+      const truth = { state: stateOf(standing), subscription_uid: standing.subscription?.uid ?? null }
       const watched = watcher.of(uid)
       // Not `explanation`: its ages would be wrong after a while on the page.
       const words = watched.decision && REASONS[watched.decision.reason].meaning
@@ -137,6 +141,6 @@ function isBusiness(uid: string): boolean {
   return BUSINESSES.some((business) => business.uid === uid)
 }
 
-function send(page: Response, event: 'state' | 'past' | 'happening', data: unknown) {
+function send(page: Response, event: 'begin' | 'frame', data: unknown) {
   page.write(`event: ${event}\ndata: ${JSON.stringify(data)}\n\n`)
 }

@@ -11,8 +11,15 @@ export interface Story {
   summary: string
   business_uid: string
   steps: readonly StoryStep[]
-  /** The conclusion of the story. */
+  /** The conclusion of the story. The report is open then. */
   end: string
+}
+
+/** The demo, and the answers that its page shows. */
+type Stage = Demo & {
+  visit(businessUid: string): unknown
+  ask(businessUid: string): Promise<void>
+  of(businessUid: string): { decision: { entitled: boolean } | null }
 }
 
 interface StoryStep {
@@ -24,15 +31,17 @@ interface StoryStep {
   before: string
   /** The text after the step. */
   after: string
-  act(demo: Demo, businessUid: string): unknown
-  /** Whether the step has ended, by the events since it began. */
+  /** The report while `before` is shown. If it becomes another one, somebody else has acted, and the text would be wrong. */
+  report: 'closed' | 'open' | 'stopped'
+  act(stage: Stage, businessUid: string): unknown
+  /** Whether the step has ended, by the events since it began that concern the business. */
   until(since: readonly Happening[]): boolean
 }
 
 const OPEN = {
   press: 'Open the report',
   button: 'openReport',
-  act: (demo: Demo, businessUid: string) => demo.visit(businessUid),
+  act: (stage: Stage, businessUid: string) => stage.visit(businessUid),
 } as const
 
 export const STORIES = {
@@ -43,14 +52,16 @@ export const STORIES = {
     steps: [
       {
         ...OPEN,
-        before: 'Bakery Lindt has not bought the app, and tries its paid page.',
-        after: 'The gate answers 402 Payment Required: no subscription of this business is known.',
+        report: 'closed',
+        before: 'Bakery Lindt has no subscription, and tries the paid page of your app.',
+        after: 'The gate answers 402 Payment Required: this business has not paid.',
         until: visited(402),
       },
       {
         press: 'Buy and pay',
         button: 'buy',
-        before: 'The bakery buys the app on the platform. The platform sends a webhook.',
+        report: 'closed',
+        before: 'Now the bakery buys the app on the platform, which sends a webhook.',
         after:
           'The webhook was written to disk, then acknowledged. The webhook only announces a change. The package read the subscription, and the record decides the answer.',
         act: (demo, businessUid) => must(demo.perform('buy', businessUid)),
@@ -58,6 +69,7 @@ export const STORIES = {
       },
       {
         ...OPEN,
+        report: 'open',
         before: 'The bakery tries the same page again.',
         after: '200 OK: the gate lets it through.',
         until: visited(200),
@@ -73,6 +85,7 @@ export const STORIES = {
       {
         press: 'Buy and pay',
         button: 'buy',
+        report: 'closed',
         before: 'Yoga Studio Mitte buys the app.',
         after: 'The studio may use the app.',
         act: (demo, businessUid) => must(demo.perform('buy', businessUid)),
@@ -81,6 +94,7 @@ export const STORIES = {
       {
         press: 'Miss a payment',
         button: 'failPayment',
+        report: 'open',
         before: 'A month later its bank refuses the payment. The platform suspends the subscription.',
         after: 'The subscription was read back as suspended. The studio is not let in any more.',
         act: (demo, businessUid) => must(demo.perform('failPayment', businessUid)),
@@ -88,6 +102,7 @@ export const STORIES = {
       },
       {
         ...OPEN,
+        report: 'closed',
         before: 'What does the studio see now?',
         after: '402 Payment Required, with a sentence that your own page can show.',
         until: visited(402),
@@ -95,6 +110,7 @@ export const STORIES = {
       {
         press: 'Confirm payment',
         button: 'confirmPayment',
+        report: 'closed',
         before: 'The payment arrives after all.',
         after: 'One webhook, one read: the studio is let in again.',
         act: (demo, businessUid) => must(demo.perform('confirmPayment', businessUid)),
@@ -111,6 +127,7 @@ export const STORIES = {
       {
         press: 'Buy, then kill -9',
         button: 'buyAndKill',
+        report: 'closed',
         before:
           'Café Morgenrot pays. The app acknowledges the webhook, and is killed before it reads the subscription.',
         after:
@@ -121,6 +138,7 @@ export const STORIES = {
       {
         press: 'Miss a payment, then pay',
         button: 'missAndPay',
+        report: 'stopped',
         before:
           'Meanwhile the café misses a payment, and pays it later. The demo drops both webhooks, and never sends them again.',
         after: 'Both are lost. That does no harm: the next read shows the present state.',
@@ -131,6 +149,7 @@ export const STORIES = {
       {
         press: 'Start the app',
         button: 'startApp',
+        report: 'stopped',
         before: 'The app starts again, with the same database.',
         after:
           'The line was still on disk. So the app read the subscription as it is now, and the café may use the app.',
@@ -148,38 +167,56 @@ export function isStoryName(name: string): name is StoryName {
   return Object.hasOwn(STORIES, name)
 }
 
+const LONGEST_MS = 20_000
+
 /** Plays a step. Resolves to null, or to the reason why it did not end. */
-export async function playStep(demo: Demo, name: StoryName, number: number, timeoutMs = 20_000) {
-  const story: Story = STORIES[name]
-  const step = story.steps[number]
-  if (!step) return 'This step does not exist'
-  const { timeline } = demo
+export function playStep(stage: Stage, name: StoryName, number: number) {
+  const { business_uid, steps }: Story = STORIES[name]
+  return whyNot(async () => {
+    const step = steps[number]
+    if (!step) throw new Error('This step does not exist')
+    await happens(stage, business_uid, () => step.act(stage, business_uid), step.until)
+  })
+}
+
+/** Sets up the start of a story: no faults, and the business has no active subscription. Resolves as `playStep` does. */
+export function setScene(stage: Stage, name: StoryName) {
+  const { business_uid }: Story = STORIES[name]
+  return whyNot(async () => {
+    stage.bringBack()
+    stage.speedUp()
+    await stage.startApp()
+    if (['purchased', 'suspended'].includes(stateOf(stage.standing(business_uid))))
+      must(stage.perform('cancel', business_uid))
+    await stage.ask(business_uid)
+    const isClosed = () => stage.of(business_uid).decision?.entitled === false
+    if (!(await becomes(isClosed, stage.timeline, LONGEST_MS)))
+      throw new Error('The cancellation was not read')
+  })
+}
+
+/** Acts, and waits for the events that concern the business. Throws if they do not come. */
+async function happens(
+  { timeline }: Stage,
+  businessUid: string,
+  act: () => unknown,
+  until: StoryStep['until'],
+) {
+  const before = timeline.all().at(-1)?.id ?? 0
+  await act()
+  const concerns = ({ id, business_uid = businessUid }: Happening) =>
+    id > before && business_uid === businessUid
+  if (!(await becomes(() => until(timeline.all().filter(concerns)), timeline, LONGEST_MS)))
+    throw new Error(`The step has not ended after ${LONGEST_MS / 1_000} s`)
+}
+
+async function whyNot(act: () => Promise<void>): Promise<string | null> {
   try {
-    if (number === 0) await setScene(demo, story.business_uid, timeoutMs)
-    const before = timeline.all().at(-1)?.id ?? 0
-    await step.act(demo, story.business_uid)
-    const isOver = () => step.until(timeline.all().filter(({ id }) => id > before))
-    return (await becomes(isOver, timeline, timeoutMs))
-      ? null
-      : `The step has not ended after ${timeoutMs / 1_000} s`
+    await act()
+    return null
   } catch (error) {
     return error instanceof Error ? error.message : String(error)
   }
-}
-
-/** Sets up the start of a story: no faults, and the business has no active subscription. */
-async function setScene(demo: Demo, businessUid: string, timeoutMs: number) {
-  demo.bringBack()
-  demo.speedUp()
-  await demo.startApp()
-  if (!['purchased', 'suspended'].includes(stateOf(demo.standing(businessUid)))) return
-  const before = demo.timeline.all().at(-1)?.id ?? 0
-  must(demo.perform('cancel', businessUid))
-  const isOver = () =>
-    demo.timeline
-      .all()
-      .some(({ id, kind, text }) => id > before && kind === 'change' && text.endsWith('→ canceled'))
-  if (!(await becomes(isOver, demo.timeline, timeoutMs))) throw new Error('The cancellation was not read')
 }
 
 function decided(answer: string) {

@@ -54,7 +54,7 @@ export function textOfRequest(
     kind: endpoint,
     ...(business_uid ? { business_uid } : {}),
     text,
-    tone: isGood ? 'plain' : 'bad',
+    tone: isGood && isReceived ? 'plain' : 'bad',
   } as const
 }
 
@@ -62,7 +62,7 @@ export function textOfActivity(activity: Activity) {
   switch (activity.kind) {
     case 'change': {
       const { business_uid, from, to, entitled } = activity.change
-      const text = `${from ?? 'nothing'} → ${to ?? 'no longer accessible'}`
+      const text = `${from ?? 'nothing'} → ${to ?? 'no longer shown'}`
       return { kind: 'change', business_uid, text, tone: entitled ? 'good' : 'bad' } as const
     }
     case 'installed':

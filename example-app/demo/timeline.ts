@@ -31,7 +31,7 @@ type Given = Omit<Happening, 'id' | 'cause' | 'at' | 'tone'> & { tone?: Happenin
 export interface Timeline {
   /** Adds an action of a person. It counts as the cause of later events of the same business, or of all. */
   begin(given: Given): void
-  /** The same for several actions of one button. */
+  /** The same for several actions of one button. The event names all of them, so they add none of their own. */
   asOne(given: Given, act: () => void): void
   /** Adds an event. Its cause is the newest action that concerns its business. */
   add(given: Given): void
@@ -63,7 +63,7 @@ export function createTimeline(keep = 500): Timeline {
   }
 
   function begin(given: Given) {
-    if (isOne) return add(given)
+    if (isOne) return
     count += 1
     causes.set(given.business_uid, count)
     write(given, count)

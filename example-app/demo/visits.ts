@@ -2,7 +2,6 @@ import type { Decision } from '../../lib/index.js'
 import type { AppProcess } from './app-process.js'
 import { nameOf } from './businesses.js'
 import type { Timeline } from './timeline.js'
-import { textOfVisit } from './timeline-texts.js'
 
 /** What a business sees of the app. */
 export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
@@ -27,11 +26,5 @@ export function createVisits(parts: { app: AppProcess; timeline: Timeline }) {
       await app.request('POST', '/access/refresh', businessUid)
     },
     report,
-    /** The same, with an entry in the timeline. */
-    async visit(businessUid: string) {
-      const reply = await report(businessUid)
-      timeline.addAlone(textOfVisit(businessUid, reply.status))
-      return reply
-    },
   }
 }

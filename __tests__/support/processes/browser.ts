@@ -59,8 +59,18 @@ export async function openPage(url: string, options: BrowserContextOptions = {})
  * refuse other scripts.
  */
 export function askPage(page: Page, name: string): Promise<unknown> {
+  return page.evaluate(callOf(name))
+}
+
+/** Loads the page again, and calls the function as soon as its document is there. */
+export async function askPageFirst(page: Page, name: string) {
+  await page.addInitScript(`addEventListener('DOMContentLoaded', () => ${callOf(name)})`)
+  await page.reload()
+}
+
+function callOf(name: string): string {
   const checks = readFileSync(join(__dirname, '..', '..', 'example-app', 'example-page.checks.js'), 'utf8')
-  return page.evaluate(`{ ${checks}; pageChecks.${name}() }`)
+  return `{ ${checks}; pageChecks.${name}() }`
 }
 
 /** The violations that axe-core finds, one line each. */

@@ -6,14 +6,15 @@ const element = (id) => document.getElementById(id)
 const HEADLINES = {
   yes: 'Let in',
   no: 'Not let in',
-  none: 'Nothing bought yet',
+  none: 'No purchase known',
   waiting: 'Not known yet',
+  starting: 'The app is starting',
   stopped: 'The app is stopped',
 }
 
 /** `none`: no purchase is known, as for every business at the start. */
-export function answerOf({ decision }, { isAppRunning }) {
-  if (!isAppRunning) return 'stopped'
+export function answerOf({ decision }, { app }) {
+  if (app !== 'running') return app
   if (!decision) return 'waiting'
   if (decision.reason === 'unknown_business') return 'none'
   return decision.entitled ? 'yes' : decision.known ? 'no' : 'waiting'
@@ -21,7 +22,7 @@ export function answerOf({ decision }, { isAppRunning }) {
 
 /** Returns the answer as a line if it has changed, else an empty text. */
 export function showAnswer(business, state) {
-  const { uid, name, decision, truth, isChecking } = business
+  const { uid, name, decision, isChecking } = business
   const answer = answerOf(business, state)
   const card = element('answer')
   const before = `${card.dataset.of} ${card.dataset.answer} ${element('reason').textContent}`
@@ -31,13 +32,11 @@ export function showAnswer(business, state) {
 
   setText('headline', HEADLINES[answer])
   setText('explanation', explanationOf(answer, business, state))
-  const reason = answer === 'stopped' ? '–' : (decision?.reason ?? '–')
+  const reason = decision?.reason ?? '–'
   setText('reason', reason)
-  setText('truth', truth.state === 'none' ? 'nothing bought' : truth.state)
-  const known = stateKnown(decision)
-  setText('known', known)
-  const isSame = truth.state === 'none' || known.endsWith(truth.state) || decision?.reason === 'revoked'
-  element('known').dataset.same = String(isSame)
+  setText('truth', truthOf(business, state))
+  setText('known', knownOf(business))
+  element('known').dataset.behind = String(isBehind(business))
   showAge(business)
   showSubscriptions(decision?.subscriptions ?? [], state)
   const isNews = before.startsWith(uid) && before !== `${uid} ${answer} ${reason}`
@@ -46,10 +45,40 @@ export function showAnswer(business, state) {
     : ''
 }
 
-/** The state of the newest subscription, as the app knows it. */
-export function stateKnown(decision) {
-  const newest = decision?.subscriptions.at(-1)
-  return newest ? stateOf(newest) : 'nothing known'
+/** The state on the platform. */
+export function truthOf({ truth }, { isCutOff, isSlow }) {
+  return `${truth.state === 'none' ? 'nothing bought' : truth.state}${isCutOff ? ', cut off' : isSlow ? ', slow' : ''}`
+}
+
+/** The state that the package knows. It says so itself if the platform is ahead. */
+export function knownOf(business) {
+  if (!business.decision) return 'not asked yet'
+  const known = stateKnown(business)
+  if (!isBehind(business)) return known
+  return BEFORE_THE_FIRST_READ[known] ?? `${known}, behind`
+}
+
+const BEFORE_THE_FIRST_READ = { 'nothing known': 'nothing known yet', 'not read yet': 'not read yet' }
+
+/** That of the subscription which lets the business in, else of the newest one. */
+export function stateKnown({ decision, truth }) {
+  const subscriptions = decision?.subscriptions ?? []
+  const decisive =
+    subscriptions.find(({ entitled }) => entitled) ??
+    subscriptions.find(({ subscription_uid }) => subscription_uid === truth.subscription_uid) ??
+    subscriptions.at(-1)
+  return decisive ? stateOf(decisive) : 'nothing known'
+}
+
+/** A business that has uninstalled shows the package nothing any more. */
+function isBehind(business) {
+  const { truth, decision } = business
+  return (
+    decision !== null &&
+    truth.state !== 'none' &&
+    decision.reason !== 'revoked' &&
+    stateKnown(business) !== truth.state
+  )
 }
 
 /** Shows the age, which changes by itself. */
@@ -59,8 +88,8 @@ export function showAge({ decision }) {
 }
 
 function explanationOf(answer, { words }, { waitingDeliveries }) {
-  if (answer === 'none')
-    return 'No purchase of this business has been announced. Its report is closed until it buys the app.'
+  if (answer === 'none') return 'The app knows of no purchase by this business, so the report is closed.'
+  if (answer === 'starting') return 'It opens its database, and registers its webhooks.'
   if (answer !== 'stopped') return words ?? 'The app has not answered yet.'
   const waiting =
     waitingDeliveries === 0
@@ -71,7 +100,7 @@ function explanationOf(answer, { words }, { waitingDeliveries }) {
   return `Webhooks get no reply, and this simulated platform sends them again every second until the app runs. Acknowledged webhooks are on disk. ${waiting}`
 }
 
-function showSubscriptions(subscriptions, { isAppRunning }) {
+function showSubscriptions(subscriptions, { app }) {
   element('subscriptions-title').hidden = subscriptions.length === 0
   const items = subscriptions.map((subscription) => {
     const { subscription_uid, pending, failure, entitled } = subscription
@@ -80,7 +109,7 @@ function showSubscriptions(subscriptions, { isAppRunning }) {
     const item = make('li', '', make('code', '', subscription_uid), state)
     const trouble = failure
       ? `last read failed: ${failure}`
-      : pending && isAppRunning
+      : pending && app === 'running'
         ? 'a read is under way'
         : ''
     if (trouble) item.append(make('span', 'trouble', trouble))

@@ -40,6 +40,8 @@ export function createLog(list) {
   }
 
   return {
+    /** The newest event that the list shows. */
+    newest: () => all.findLast(isShown),
     /** Replaces the list by the events so far. */
     past(happenings) {
       all = happenings

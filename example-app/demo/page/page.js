@@ -1,11 +1,11 @@
 /** The page: holds the state from the server, shows the chosen business, and sends the actions of the buttons. */
-import { showAge, showAnswer } from './answer.js'
+import { answerOf, showAge, showAnswer } from './answer.js'
 import { clockTime } from './clock-time.js'
 import { addCode } from './code.js'
+import { createFrames } from './frames.js'
 import { createLog } from './log.js'
 import { make, setText } from './make.js'
 import { clearReport, showReport } from './report.js'
-import { createStations } from './stations.js'
 import { createStories } from './stories.js'
 import { createStrip } from './strip.js'
 
@@ -13,8 +13,8 @@ const element = (id) => document.getElementById(id)
 const NOT_CONNECTED = 'The demo cannot be reached'
 
 const log = createLog(element('causes'))
-const stations = createStations()
-const strip = createStrip(element('strip'), (kind) => business() && stations.show(business(), state, kind))
+const strip = createStrip(element('strip'))
+/** The state that is drawn. All parts of the page show it, and no newer one. */
 let state = { businesses: [] }
 let isLive = false
 let seenAt = Date.now()
@@ -30,25 +30,45 @@ observer.observe(element('headline'))
 observer.observe(element('strip-answer'))
 
 const business = () => state.businesses.find(({ uid }) => uid === chosen) ?? state.businesses[0]
+const concerns = ({ business_uid }) => business_uid === undefined || business_uid === chosen
+const frames = createFrames({
+  draw,
+  isSeen: ({ happening }) => happening !== undefined && concerns(happening),
+  rest: strip.rest,
+})
 
 const guide = await (await fetch('guide')).json()
 for (const row of document.querySelectorAll('.with-code')) addCode(row, guide.code, codeOf)
-createStories({ ...guide, playStep, choose, announce: (text) => announce(text, true) })
+const stories = createStories({
+  ...guide,
+  ask,
+  frames,
+  choose,
+  announce: (text) => announce(text, true),
+})
 
 const source = new EventSource('happenings')
 source.addEventListener('error', () => showLive(false))
-source.addEventListener('past', ({ data }) => log.past(JSON.parse(data)))
-source.addEventListener('happening', ({ data }) => {
-  const happening = JSON.parse(data)
-  log.add(happening)
-  if (happening.business_uid === undefined || happening.business_uid === chosen) strip.add(happening)
-})
-source.addEventListener('state', ({ data }) => {
-  state = JSON.parse(data)
+source.addEventListener('begin', ({ data }) => {
+  const { past, ...frame } = JSON.parse(data)
+  log.past(past)
   seenAt = Date.now()
   showLive(true)
-  show()
+  frames.begin(frame)
 })
+source.addEventListener('frame', ({ data }) => {
+  seenAt = Date.now()
+  frames.add(JSON.parse(data))
+})
+
+/** The only place that changes what is shown. */
+function draw(frame) {
+  state = frame.state
+  const { happening } = frame
+  if (happening) log.add(happening)
+  if (happening && concerns(happening)) strip.light(happening)
+  show()
+}
 
 /** Without a connection to the demo the page is grey, and a message warns that it may be out of date. */
 function showLive(now) {
@@ -61,32 +81,44 @@ function showLive(now) {
   if (!isNews) return
   setText('lost-at', clockTime(seenAt))
   announce(now ? '' : `${NOT_CONNECTED}.`, true)
-  if (!now && business()) show()
+  if (!now) show()
 }
 
 function show() {
+  if (state.businesses.length === 0) return
   chosen ??= state.businesses[0].uid
   const { decision } = business()
   // The shown report belongs to the previous answer, so it is removed.
-  const answer = `${chosen} ${decision?.entitled} ${decision?.known} ${state.isAppRunning}`
+  const answer = `${chosen} ${decision?.entitled} ${decision?.known} ${state.app}`
   if (answer !== shownAnswer) clearReport()
   shownAnswer = answer
   log.choose(chosen)
   showBusinesses()
-  element('console').hidden = !state.consoleUrl
-  if (state.consoleUrl) element('console').href = state.consoleUrl
+  showConsole()
   const news = showAnswer(business(), state)
   // A step of a story has its own text for screen readers.
   const isInStory = document.activeElement?.closest('.player')
   if (news && isLive && !isInStory) announce(news, inView.size > 0)
-  if (!strip.isPlaying()) stations.show(business(), state)
+  strip.show(business(), state)
+  strip.tell(log.newest(), business())
+  stories.follow(business().uid, answerOf(business(), state))
   for (const button of document.querySelectorAll('[data-action]')) {
     allow(button, business().whyNot[button.dataset.action])
   }
   for (const button of document.querySelectorAll('[data-switch]')) showSwitch(button)
   allow(element('open-report'), null)
-  allow(element('check'), state.isAppRunning ? null : 'The app is stopped')
+  allow(element('check'), WHY_NOT_CHECK[state.app])
   for (const button of document.querySelectorAll('.player .primary')) allow(button, null)
+}
+
+const WHY_NOT_CHECK = { running: null, starting: 'The app is starting', stopped: 'The app is stopped' }
+
+/** The console is a part of the app, so it stops with the app. */
+function showConsole() {
+  const link = element('console')
+  if (state.app === 'running') link.href = `${state.consoleUrl}#/business/${encodeURIComponent(chosen)}`
+  else link.removeAttribute('href')
+  link.title = WHY_NOT_CHECK[state.app] ?? ''
 }
 
 /** A disabled button can still have the focus, so that everybody can read the reason. */
@@ -99,7 +131,7 @@ function allow(button, whyNot) {
 function showSwitch(button) {
   button.dataset.wordsOn ??= button.textContent
   const { switch: name, wordsOn, wordsOff } = button.dataset
-  const isOn = name === 'isAppDown' ? !state.isAppRunning : state[name]
+  const isOn = name === 'isAppDown' ? state.app === 'stopped' : state[name]
   if (button.textContent !== (isOn ? wordsOff : wordsOn)) button.textContent = isOn ? wordsOff : wordsOn
   button.dataset.isOn = String(isOn)
   allow(button, null)
@@ -119,13 +151,15 @@ function showBusinesses() {
       list.append(make('label', '', input, make('span', 'dot'), name))
     }
     input.checked = uid === chosen
-    input.parentElement.dataset.entitled = String(decision?.entitled ?? false)
+    input.parentElement.dataset.entitled = String(state.app === 'running' && (decision?.entitled ?? false))
   }
 }
 
 function choose(uid) {
-  if (uid !== chosen) strip.clear()
+  const isOther = uid !== chosen
   chosen = uid
+  frames.catchUp()
+  if (isOther) strip.putOut()
   history.replaceState(null, '', `#business=${chosen}`)
   show()
 }
@@ -141,28 +175,27 @@ document.addEventListener('click', async ({ target }) => {
   if (!button.closest('.freely .pair') || button.matches('.opener')) return
   if (button.getAttribute('aria-busy') === 'true') return
   announce('')
+  const [path, method] = requestOf(button)
+  // What waits to be drawn is drawn now: the press is done to the newest state.
+  frames.catchUp()
   button.setAttribute('aria-busy', 'true')
-  await press(button)
+  const reply = await ask(method, path)
+  if (reply.frame) await frames.drawn(reply.frame)
   button.removeAttribute('aria-busy')
+  if (reply.why) return
+  if (button.id === 'open-report')
+    showReport(reply, answerOf(business(), state), (text) => announce(text, true))
+  if (button.id === 'check')
+    announce(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
 })
 
-async function press(button) {
-  const { action } = button.dataset
+/** The request of a button, as it is labelled now. */
+function requestOf(button) {
   const at = `businesses/${encodeURIComponent(chosen)}`
-  if (button.id === 'open-report') {
-    const reply = await ask('GET', `${at}/report`)
-    if (reply.status !== undefined) showReport(reply, (text) => announce(text, true))
-  } else if (button.id === 'check') {
-    const { why } = await ask('POST', `${at}/check`)
-    if (!why)
-      announce(business().decision?.asOf ? 'Read again just now.' : 'Asked again: there is nothing to read.')
-  } else await ask('POST', action ? `${at}/actions/${action}` : `demo/${codeOf(button)}`)
-}
-
-async function playStep(name, number) {
-  const { why } = await ask('POST', `stories/${name}/steps/${number}`)
-  if (!why) await strip.rest()
-  return why
+  const { action } = button.dataset
+  if (button.id === 'open-report') return [`${at}/report`, 'GET']
+  if (button.id === 'check') return [`${at}/check`, 'POST']
+  return [action ? `${at}/actions/${action}` : `demo/${codeOf(button)}`, 'POST']
 }
 
 /** Sends a request to the demo and returns its reply. Shows the reason of a refusal. */

@@ -9,8 +9,12 @@ export function clearReport() {
   place.replaceChildren()
 }
 
-/** `announce` passes the answer to screen readers. */
-export function showReport({ status, body }, announce) {
+/** The reply of the gate, by the answer that the page shows. */
+const REPLIES = { yes: 200, no: 402, none: 402, waiting: 503, starting: 0, stopped: 0 }
+
+/** Shows nothing if the answer has changed since. `announce` passes the reply to screen readers. */
+export function showReport({ status, body }, answer, announce) {
+  if (REPLIES[answer] !== status) return
   const line = make('p', 'request')
   line.append(
     make('code', '', 'GET /reports'),
@@ -22,7 +26,7 @@ export function showReport({ status, body }, announce) {
 }
 
 function detail(status, body) {
-  if (!status) return 'The app is stopped, so no reply comes.'
+  if (!status) return 'The app does not run, so no reply comes.'
   return body?.detail ?? ''
 }
 

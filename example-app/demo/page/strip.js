@@ -1,11 +1,8 @@
 /** The way of a webhook: platform → this package → your app. A part is lit while something passes through it. */
+import { answerOf, knownOf, stateKnown, truthOf } from './answer.js'
 import { setText } from './make.js'
 
-/** Each part stays lit for this time, because the real events take only milliseconds. */
-const LIT_MS = 750
 const LEFT_LIT_MS = 1_500
-/** Limit of waiting events. The oldest ones are skipped. */
-const MOST_WAITING = 12
 
 /** The parts that each kind of event passes through, and the text below the strip. */
 const PARTS = {
@@ -16,59 +13,34 @@ const PARTS = {
       tone === 'bad' ? `A webhook fails: ${text}.` : `A webhook, stored on disk: ${text}.`,
   },
   token: { parts: ['read'], words: ({ text }) => `${text}, for the read of the subscription.` },
-  read: { parts: ['read', 'platform'], words: ({ text }) => `${text}: this is the truth.` },
-  change: {
-    parts: ['package', 'answer', 'app'],
-    words: ({ text }) => `Your onPurchaseChange is called: ${text}.`,
+  read: {
+    parts: ['read', 'platform'],
+    words: ({ text, tone }) => (tone === 'bad' ? `${text}.` : `${text}: the record decides.`),
   },
+  change: { parts: ['package', 'answer', 'app'], words: wordsOfChange },
   event: { parts: ['answer', 'app'], words: ({ text }) => `${text}.` },
   decision: {
-    parts: ['answer', 'app'],
+    parts: ['package', 'answer', 'app'],
     words: ({ text }) => `The answer: ${text.replace(/: (.*)/, ' ($1)')}.`,
   },
   visit: { parts: ['app'], words: ({ text }) => `${text}.` },
   demo: { parts: ['package', 'app'], words: ({ text }) => `${text}.` },
 }
 
+const STATIONS = {
+  yes: 'Report open',
+  no: 'Report closed',
+  none: 'Report closed',
+  waiting: 'Not known yet',
+  starting: 'Starting',
+  stopped: 'Stopped',
+}
+
 const isStill = matchMedia('(prefers-reduced-motion: reduce)')
 
-/** Calls `onPass(kind)` when an event becomes visible, and `onPass()` when no event is left. */
-export function createStrip(strip, onPass) {
+export function createStrip(strip) {
   const parts = new Map([...strip.querySelectorAll('[data-part]')].map((each) => [each.dataset.part, each]))
-  let waiting = []
-  const resting = []
-  let isPlaying = false
   let timer
-
-  function light(happening) {
-    const { parts: passed, words } = PARTS[happening.kind]
-    // An action of a person starts a new webhook. The parts of the previous one stay faintly lit until then.
-    if (happening.id === happening.cause) putOut()
-    dim()
-    for (const name of passed) {
-      parts.get(name).dataset.lit = 'now'
-      parts.get(name).dataset.tone = happening.tone
-    }
-    setText('strip-words', words(happening))
-    onPass(happening.kind)
-  }
-
-  function next() {
-    const happening = waiting.shift()
-    isPlaying = happening !== undefined
-    if (happening) {
-      light(happening)
-      timer = setTimeout(next, LIT_MS)
-      return
-    }
-    timer = setTimeout(dim, LEFT_LIT_MS)
-    rested()
-  }
-
-  function rested() {
-    onPass()
-    for (const resolve of resting.splice(0)) resolve()
-  }
 
   function dim() {
     for (const each of parts.values()) if (each.dataset.lit === 'now') each.dataset.lit = 'passed'
@@ -79,27 +51,47 @@ export function createStrip(strip, onPass) {
   }
 
   return {
-    add(happening) {
-      // With reduced motion, the parts are lit at once and stay lit until the next webhook begins.
-      if (isStill.matches) {
-        light(happening)
-        return rested()
-      }
-      waiting = [...waiting, happening].slice(-MOST_WAITING)
-      if (isPlaying) return
-      clearTimeout(timer)
-      next()
+    /** Shows the state, and the event that led to it. */
+    show(business, state) {
+      strip.dataset.app = state.app === 'running' ? 'running' : 'stopped'
+      strip.dataset.platform = state.isCutOff ? 'cut' : state.isSlow ? 'slow' : 'fine'
+      setText('strip-truth', truthOf(business, state))
+      setText('strip-known', state.app === 'running' ? knownOf(business) : resting(state))
+      setText('strip-answer', STATIONS[answerOf(business, state)])
     },
-    /** Drops the waiting events. */
-    clear() {
-      clearTimeout(timer)
-      waiting = []
-      isPlaying = false
-      putOut()
-      rested()
+    /** The event in words; without one, nothing has happened yet to the business. */
+    tell(happening, business) {
+      const words = happening ? PARTS[happening.kind].words(happening, business) : NOTHING
+      setText('strip-whose', words.startsWith(business.name) || !happening ? '' : business.name)
+      setText('strip-words', words)
     },
-    isPlaying: () => isPlaying,
-    /** Resolves when no event is left. */
-    rest: () => new Promise((resolve) => (isPlaying ? resting.push(resolve) : resolve())),
+    light({ kind, tone, id, cause }) {
+      clearTimeout(timer)
+      // An action of a person starts a new webhook. The parts of the previous one stay faintly lit until then.
+      if (id === cause) putOut()
+      dim()
+      for (const name of PARTS[kind].parts) Object.assign(parts.get(name).dataset, { lit: 'now', tone })
+    },
+    /** With reduced motion, the parts stay lit until the next webhook begins. */
+    rest() {
+      clearTimeout(timer)
+      if (!isStill.matches) timer = setTimeout(dim, LEFT_LIT_MS)
+    },
+    putOut,
   }
+}
+
+const NOTHING = 'Nothing is on its way. Play a story, and watch it here.'
+
+/** A handler may be called when a later change is known already. */
+function wordsOfChange({ text }, business) {
+  const isOld = business.decision && !text.endsWith(`→ ${stateKnown(business)}`)
+  return `Your onPurchaseChange is called${isOld ? ' for an earlier change' : ''}: ${text}.`
+}
+
+function resting({ app, waitingDeliveries }) {
+  if (app === 'starting') return 'Starting, opens its database'
+  return waitingDeliveries > 0
+    ? `Stopped, ${waitingDeliveries} ${waitingDeliveries === 1 ? 'webhook waits' : 'webhooks wait'}`
+    : 'Stopped, its database is on disk'
 }
