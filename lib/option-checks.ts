@@ -104,7 +104,9 @@ export function publishedSecrets(options: unknown): string[] {
       : []),
     ...[deliverySecrets].flat().flatMap((secret, i) => {
       const fault = publicityOf(secret)
-      return fault ? [`deliverySecrets.${i}: ${fault}: make one with \`openssl rand -hex 24\``] : []
+      return fault
+        ? [`deliverySecrets.${i}: ${fault}: make one with \`npx marketplace-webhooks secret\``]
+        : []
     }),
   ]
 }

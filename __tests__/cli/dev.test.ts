@@ -71,7 +71,7 @@ describe('marketplace-webhooks dev', () => {
   it('plays one business after the other, each with its newest subscription', async () => {
     const dev = startCli(['dev', '--port', '0', '--json'])
     await dev.prints('"started"')
-    dev.write('confirm\nmiss\nBUY cancel buy uninstall next quit\n')
+    dev.write('confirm\nmiss\nBUY cancel cancel miss buy uninstall next quit\n')
     const { code, stdout } = await dev.ended
     const said = jsonLines<{ kind: string; text: string }>(stdout).filter(({ kind }) => kind === 'you')
     expect([code, ...said.map(({ text }) => text)]).toEqual([
@@ -80,10 +80,22 @@ describe('marketplace-webhooks dev', () => {
       'business-1 misses a payment',
       'business-2 buys the app',
       'business-2 cancels',
+      'nothing happens: the subscription of business-2 is canceled',
+      'nothing happens: the subscription of business-2 is canceled',
       'business-2 buys the app',
       'business-2 uninstalls the app',
       'continue with business-3',
     ])
+  }, 60_000)
+
+  it('explains once that no app runs at the address', async () => {
+    const dev = startCli(['dev', '--port', '0', '--to', 'http://127.0.0.1:9/hooks'])
+    dev.write('buy cancel\n')
+    await dev.prints(/business-1: canceled on the platform/)
+    dev.write('quit\n')
+    const { stdout, stderr } = await dev.ended
+    expect((stdout.match(/-> ECONNREFUSED/g) ?? []).length).toBeGreaterThan(1)
+    expect(stderr.match(/your app does not run there/g)).toHaveLength(1)
   }, 60_000)
 
   it('ends at Ctrl+D in a terminal', async () => {

@@ -126,6 +126,7 @@ describe('doctor', () => {
   it.each([
     [307, {}, 'a redirect', 'after the redirect'],
     [503, { code: 'store_unavailable' }, 'the reply was 503 store_unavailable', 'the health() of the app'],
+    [501, {}, 'the reply was 501, but not from this package', 'A proxy or another program'],
     [403, {}, 'the reply was 403', 'A proxy or firewall'],
     [204, {}, 'the reply was 204', 'A proxy or firewall'],
     [200, { id: 'of-another-program' }, 'not from this package', 'Another program'],
@@ -184,7 +185,7 @@ describe('doctor', () => {
     const any = await examine(['doctor'], env)
     expect([any.checks.token?.text, any.checks.read?.text]).toEqual([
       'the platform issued a token for b1',
-      'the platform shows s1: purchased, purchased',
+      'the platform shows s1: purchased',
     ])
     const named = await examine(['doctor', '--business', 'a-late'], env)
     expect([named.checks.token?.text, named.checks.read?.text]).toEqual([

@@ -2,6 +2,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
+import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createOutput } from '../../lib/cli/terminal/output.js'
 import type { JournalEntry, PlatformReport, SubscriptionStatus } from '../../lib/index.js'
@@ -239,6 +240,16 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
       ['export', 'b-paid'],
     ])
       expect({ args, ...(await runCliHere(args, { env: few })) }).toMatchObject({ args, code: 0, stderr: '' })
+    const file = join(temporaryFolder(), 'options.mjs')
+    const library = new URL('../index.js', pathToFileURL(CLI)).href
+    writeFileSync(
+      file,
+      `import { optionsFromEnvironment } from '${library}'\nexport default optionsFromEnvironment(process.env)`,
+    )
+    const withFile = await runCli(['explain', 'b-paid', '--config', file], { env: few })
+    expect(withFile).toMatchObject({ code: 0, stderr: '' })
+    const strict = await runCli(['register', 'https://app.example', '--config', file], { env: few })
+    expect(strict).toMatchObject({ code: 2, stderr: expect.stringContaining('DELIVERY_SECRETS is not set') })
     const doctor = await runCliHere(['doctor'], { env: few })
     expect(doctor).toMatchObject({ code: 1, stdout: expect.stringContaining('DELIVERY_SECRETS is not set') })
     const { MARKETPLACE_CLIENT_ID: ____, ...less } = few
@@ -278,7 +289,7 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
   it('--quiet makes a first read quiet, with each command that has it', async () => {
     const file = join(temporaryFolder(), 'customers.csv')
     const commands: [uid: string, args: string[]][] = [
-      ['q-track', ['track', 'q-track', '--business', 'b-q']],
+      ['q-track', ['track', 'q-track', '--business', 'b-q', '--force']],
       ['q-requested', ['import', file, '--no-wait']],
       ['q-import', ['import', file, '--wait', '1']],
     ]
@@ -446,6 +457,8 @@ describe('K277 a process of the command line', () => {
       [['--within', '1'], 1],
     ] as const) {
       const before = Date.now()
+      const { stdout: text } = await runCliHere(['refresh', '--all', ...args], { env })
+      expect(text).toMatch(/^Reads of 3000 subscriptions are requested\. .*a stopped one, once it runs\.$/m)
       const { code, stdout } = await runCliHere(['refresh', '--all', ...args, '--json'], { env })
       expect([code, jsonLines(stdout)]).toEqual([0, [{ subscriptions: 3_000, withinMinutes: minutes }]])
       const { subscriptions = [], journal } = await pictureOf(store)
@@ -518,7 +531,7 @@ describe('the output', () => {
 
   it('as CSV has no formula, and quotes around commas and quotes', async () => {
     const { env } = await emptyStore()
-    await runCliHere(['track', '=1+1', '--business', 'b,"1"'], { env })
+    await runCliHere(['track', '=1+1', '--business', 'b,"1"', '--force'], { env })
     const { stdout } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
     expect(stdout).toMatch(/^'=1\+1,"b,""1""",unknown,not_read_yet,,,,$/m)
   })
@@ -526,7 +539,7 @@ describe('the output', () => {
   it('as CSV is taken by import as it was, whatever an identifier begins with', async () => {
     const { env } = await emptyStore()
     const uids = ['=1+1', '+1', '-1', '@a', "'b", "'=c", "''-d", 'e,"f"', 'plain']
-    for (const uid of uids) await runCliHere(['track', uid, '--business', uid], { env })
+    for (const uid of uids) await runCliHere(['track', uid, '--business', uid, '--force'], { env })
     const { stdout: input } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
     const other = await emptyStore()
     expect(await runCliHere(['import', '-', '--no-wait'], { env: other.env, input })).toMatchObject({

@@ -36,7 +36,7 @@ const of =
   (...args: string[]) =>
   () =>
     args
-const anywhere = (name: 'MARKETPLACE_STORE' | 'MARKETPLACE_BASE_URL', value: string) => () => ({
+const anywhere = (name: 'MARKETPLACE_STORE' | `MARKETPLACE_${'BASE' | 'AUTH'}_URL`, value: string) => () => ({
   [name]: value,
 })
 const unreachable = anywhere('MARKETPLACE_STORE', 'postgres://nobody@127.0.0.1:1/app')
@@ -148,7 +148,22 @@ const CASES: readonly Case[] = [
     args: of('x'.repeat(300), '--business', 'b-lost'),
     code: 2,
   },
-  { command: 'track', when: 'named', args: of('s-lost', '--business', 'b-lost'), code: 0, does: 'track' },
+  { command: 'track', when: 'a typo', args: of('s-typo', '--business', 'b-paid'), code: 1 },
+  {
+    command: 'track',
+    when: 'no platform',
+    args: of('s-lost', '--business', 'b-paid'),
+    env: anywhere('MARKETPLACE_AUTH_URL', NOWHERE),
+    code: 3,
+  },
+  {
+    command: 'track',
+    when: 'forced',
+    args: of('s-lost', '--business', 'b-lost', '--force'),
+    code: 0,
+    does: 'track',
+  },
+  { command: 'demo', when: 'as JSON', code: 2 },
   { command: 'journal replay', when: 'one', args: ({ deadId }) => [deadId], code: 0, does: 'replay' },
   {
     command: 'journal replay',

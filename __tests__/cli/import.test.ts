@@ -58,10 +58,10 @@ describe('a file of customers', () => {
     ])
     expect(lines.map(({ why }) => why)).toEqual([
       null,
-      expect.stringMatching(/^Cannot use subscriptionUid: /),
+      expect.stringMatching(/^Cannot use subscription_uid: /),
       'it has 2 columns, but the header has 3',
       null,
-      expect.stringMatching(/^Cannot use subscriptionUid: /),
+      expect.stringMatching(/^Cannot use subscription_uid: /),
       'a quote is not closed',
     ])
     const json = await dryRun(
@@ -71,7 +71,7 @@ describe('a file of customers', () => {
       [1, null],
       [2, 'it is not a JSON object'],
       [3, 'it is not a JSON object'],
-      [4, expect.stringMatching(/^Cannot use businessUid: /)],
+      [4, expect.stringMatching(/^Cannot use business_uid: /)],
     ])
   })
 
@@ -99,6 +99,8 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     const asked = await runCliHere(['import', file, '--no-wait', '--json'], { env })
     expect(asked.code).toBe(0)
     expect(jsonLines(asked.stdout).at(-1)).toMatchObject({ summary: { requested: count } })
+    const dry = await runCliHere(['import', file, '--dry-run', '--json'], { env })
+    expect(jsonLines(dry.stdout).at(-1)).toMatchObject({ summary: { known: count } })
 
     const marketplace = openMarketplace(platform, { store: env.MARKETPLACE_STORE as string })
     await until(
@@ -151,6 +153,12 @@ describe.each(ENGINE_NAMES)('import on %s', (name) => {
     expect(code).toBe(3)
     expect(jsonLines(stdout).at(-1)).toMatchObject({ summary: { pending: count, ended: 'unanswered' } })
     expect(stderr).toContain('--no-wait')
+    const many = await customers(300)
+    const cut = await runCliHere(['import', many.file, '--wait', '1', '--json'], { env: many.env })
+    const lines = jsonLines<ImportLine>(cut.stdout).slice(0, -1)
+    const last = Math.max(...lines.map(({ line }) => line))
+    expect(last).toBeLessThan(301)
+    expect(cut.stderr).toContain(`It has requested nothing after line ${last} of the file.`)
   })
 
   it('stops at Ctrl+C with 130 and a summary; its requests stay stored', async () => {

@@ -86,7 +86,9 @@ describe.each(ENGINE_NAMES)('K457 a command on an empty database on %s', (name) 
     expect(await runCliHere(['explain', 'b1'], { env })).toMatchObject({ code: 3 })
     expect(await runCliHere(['migrate'], { env })).toMatchObject({ code: 0 })
     expect(await runCliHere(['explain', 'b1'], { env })).toMatchObject({ code: 1 })
-    expect(await runCliHere(['track', 's1', '--business', 'b1'], { env })).toMatchObject({ code: 0 })
+    expect(await runCliHere(['track', 's1', '--business', 'b1', '--force'], { env })).toMatchObject({
+      code: 0,
+    })
   })
 
   it('migrates an older one as before', async () => {

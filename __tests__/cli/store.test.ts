@@ -124,13 +124,27 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(jsonLines(rest.stdout)[0]).toMatchObject({ replayed: dead.length - 1 })
     expect(await run(['journal', 'replay', '--dead'])).toMatchObject({ code: 1 })
     const actions = await run(['journal', 'list', '--kind', 'action', '--json'])
-    expect(jsonLines<JournalEntry>(actions.stdout).map(({ payload }) => payload)).toMatchObject([
-      {
-        ...{ actor: 'ada', action: 'replay', entry_id: null },
-        reason: `ticket 7 (${dead.length - 1} ${dead.length === 2 ? 'entry' : 'entries'}: {"status":"dead"})`,
-      },
-      { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id },
+    const rest7 = dead.slice(1)
+    const about = `${rest7.length} ${rest7.length === 1 ? 'entry' : 'entries'}: {"status":"dead"}`
+    const businesses = [...new Set(rest7.toReversed().map(({ business_uid }) => business_uid))]
+    expect(jsonLines<JournalEntry>(actions.stdout)).toMatchObject([
+      // The timeline of each business has the replay of several too.
+      ...businesses.toReversed().map((business_uid) => ({
+        business_uid,
+        payload: {
+          ...{ actor: 'ada', action: 'replay', reason: `ticket 7 (one of ${about})` },
+          entry_id: rest7.findLast((each) => each.business_uid === business_uid)?.id,
+        },
+      })),
+      { payload: { actor: 'ada', action: 'replay', entry_id: null, reason: `ticket 7 (${about})` } },
+      { payload: { actor: 'ada', action: 'replay', reason: 'ticket 812', entry_id: id } },
     ])
+    const [shownActions, history] = (await runEach([
+      ['journal', 'list', '--kind', 'action'],
+      ['history', String(businesses[0])],
+    ])) as [Ended, Ended]
+    for (const { stdout } of [shownActions, history])
+      expect(stdout.replace(/\s+/g, ' ')).toMatch(/ by ada( b-\w+)?: ticket 7 \(one of /)
   })
 
   it('H72 previews a replay with the rule of the app, or says that the default rule decided', async () => {
@@ -163,7 +177,10 @@ export default {
     const { run, platform, open } = await seeded()
     platform.purchase({ business_uid: 'b-lost', payment: 'succeeded', subscription_uid: 's-lost' })
     expect(await run(['track', 's-lost'])).toMatchObject({ code: 2 })
-    expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({ code: 0 })
+    expect(await run(['track', 's-lost', '--business', 'b-lost'])).toMatchObject({
+      code: 0,
+      stdout: expect.stringContaining('is added'),
+    })
     const alone = await run(['refresh', 'b-lost', '--wait', '1', '--json'])
     expect(alone.code).toBe(3)
     expect(alone.stderr).toContain('Check that the app runs with its worker on')
@@ -184,6 +201,36 @@ export default {
       { action: 'refresh', actor: 'ada' },
       { action: 'track', actor: 'ada', reason: null, subscription_uid: 's-lost' },
     ])
+  })
+
+  it('tracks nothing that the platform does not show, or that it cannot ask for, except with --force', async () => {
+    const { run, env } = await seeded()
+    const withoutPlatform = { ...env, MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1' }
+    const { DELIVERY_SECRETS: _, ...withoutSecret } = env
+    const stored = ['subscriptions', 'list', '--business', 'b-late', '--json']
+    const before = await run(stored)
+    const refused = [
+      await run(['track', 'typo', '--business', 'b-late', '--json']),
+      await run(['track', 's-paid', '--business', 'b-late', '--json']),
+      await runCliHere(['track', 's-x', '--business', 'b-late', '--json'], { env: withoutSecret }),
+      await runCliHere(['track', 's-x', '--business', 'b-late', '--json'], { env: withoutPlatform }),
+    ]
+    const errors = refused.map(({ code, stdout, stderr }) => ({ code, stdout, ...JSON.parse(stderr).error }))
+    expect(errors).toMatchObject([
+      { code: 'platform_record_missing', stdout: '', fix: expect.stringContaining('--force') },
+      {
+        code: 'platform_record_missing',
+        stdout: '',
+        fix: expect.stringContaining('belongs to this business'),
+      },
+      { code: 'config_invalid', stdout: '', message: expect.stringContaining('DELIVERY_SECRETS is not set') },
+      { code: 'platform_unreachable', stdout: '', fix: expect.stringContaining('--force') },
+    ])
+    expect(refused.map(({ code }) => code)).toEqual([1, 1, 2, 3])
+    expect(await run(stored)).toEqual(before)
+    const forced = ['track', 'late-on-the-platform', '--business', 'b-late', '--force']
+    expect(await runCliHere(forced, { env: withoutSecret })).toMatchObject({ code: 0 })
+    expect((await run(['explain', 'b-late'])).stdout).toContain('late-on-the-platform')
   })
 
   const itOnPostgres = name === 'PostgreSQL' ? it : it.skip

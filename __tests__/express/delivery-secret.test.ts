@@ -108,7 +108,7 @@ describe('A5 a weak delivery secret', () => {
 })
 
 describe('A5 the description of a weak delivery secret', () => {
-  const HOW = 'make one with `openssl rand -hex 24`'
+  const HOW = 'make one with `npx marketplace-webhooks secret`'
   const SHORT = `a delivery secret must have at least 16 characters: ${HOW}`
   const UNSAFE = 'a delivery secret may hold only letters, digits and . _ ~ - because it is part of a URL'
   const REPEATS = 'a delivery secret must not repeat the same few characters'
@@ -164,6 +164,18 @@ describe('the target URL', () => {
   ])('of %s is %s', (mountUrl, expected) => {
     expect(targetUrl(mountUrl, OLD)).toBe(expected)
     expect(targetUrl(new URL(mountUrl), OLD)).toBe(expected)
+  })
+
+  it('cannot be made of an address that has the secret already', () => {
+    for (const end of ['', '/', '?x=1'])
+      expect(() => targetUrl(`https://app.example/hooks/${OLD}${end}`, OLD)).toThrow(
+        expect.objectContaining({
+          code: 'argument_invalid',
+          message: expect.stringMatching(
+            /already ends in the delivery secret, so give the address before it$/,
+          ),
+        }),
+      )
   })
 
   it.each(['', '/hooks', 'app.example/hooks', 'ftp://app.example', 'javascript:alert(1)', 'https://'])(

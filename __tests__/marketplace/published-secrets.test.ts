@@ -17,7 +17,9 @@ describe('L86 a secret that stands in the pages, examples and programs', () => {
           const faults = faultsOf(secret, baseUrl, authUrl)
           expect(faults).toEqual([
             expect.stringMatching(/^app\.clientSecret: it stands in the documentation.*: use the secret/),
-            expect.stringMatching(/^deliverySecrets\.1: .*: make one with `openssl rand -hex 24`$/),
+            expect.stringMatching(
+              /^deliverySecrets\.1: .*: make one with `npx marketplace-webhooks secret`$/,
+            ),
           ])
           expect(faults.join()).not.toContain(secret)
         }

@@ -12,7 +12,7 @@ const OPTIONS = {
   store: 'sqlite::memory:',
   worker: false,
 }
-const EMPTY_SECRET = 'a delivery secret must not be empty: make one with `openssl rand -hex 24`'
+const EMPTY_SECRET = 'a delivery secret must not be empty: make one with `npx marketplace-webhooks secret`'
 
 it.each<[call: string, wrong: object, says: string]>([
   ['deliverySecrets: ""', { deliverySecrets: '' }, `deliverySecrets.0: ${EMPTY_SECRET}`],

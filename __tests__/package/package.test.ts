@@ -177,8 +177,18 @@ ${STORY}`,
       code: 0,
       last: expect.stringMatching(/^(\d+) of \1 decisions were right$/),
     })
-    expect(stderr).toContain('npm install marketplace-webhooks express')
+    expect(stderr).toMatch(/npm install marketplace-webhooks express$/m)
   }, 240_000)
+
+  it('says what the demo needs where Node has no SQLite, without a stack', async () => {
+    project.write('no-sqlite.cjs', 'process.getBuiltinModule = () => undefined')
+    const command = join('node_modules', '.bin', 'marketplace-webhooks')
+    const { code, stdout, stderr } = await project.node(['--require', './no-sqlite.cjs', command, 'demo'])
+    expect({ code, stdout }).toEqual({ code: 3, stdout: '' })
+    expect(stderr).toMatch(
+      /^error: Cannot open SQLite: use Node 22\.13 or newer, or `npm install libsql` .*\n$/,
+    )
+  })
 
   it('runs its command by npx, which asks the app in its folder', async () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))

@@ -60,6 +60,11 @@ describe('docs/alerts.yml', () => {
     marketplace.onPurchaseChange(() => {})
     await marketplace.settled()
     const calm = await scrape()
+    // `increase` needs each series that an alert names before its first failure.
+    const counted = ALERTS_FILE.matchAll(/increase\((\w+\{[^}]*\})/g)
+    const atZero = [...counted].map(([, series]) => [series, calm.get(series as string)])
+    expect(atZero.length).toBeGreaterThan(0)
+    expect(atZero.map(([, value]) => value)).toEqual(atZero.map(() => 0))
     expect(Object.keys(ALERTS).filter((name) => fires(ALERTS[name] as string, calm))).toEqual([])
 
     marketplace.on('application/installed', () => {

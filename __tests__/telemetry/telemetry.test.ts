@@ -3,6 +3,7 @@ import { context, metrics, SpanKind, trace } from '@opentelemetry/api'
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks'
 import { InMemorySpanExporter, SimpleSpanProcessor, TracerProvider } from '@opentelemetry/sdk-trace'
 import { systemClock } from '../../lib/base/clock.js'
+import { ERROR_CODES } from '../../lib/base/errors.js'
 import type { Store } from '../../lib/store/port/store.js'
 import { storeFor } from '../../lib/store-option.js'
 import { INSTRUMENTS, SPANS } from '../../lib/telemetry/instruments.js'
@@ -49,7 +50,27 @@ describe('metrics', () => {
     const { scrape } = await startScraping()
     telemetry.count('reads', { outcome: 'found' })
     expect(telemetry.isMeasuring()).toBe(true)
-    expect(await scrape()).toEqual(new Map([['marketplace_webhooks_reads_total{outcome="found"}', 1]]))
+    const counted = [...(await scrape())].filter(([, value]) => value !== 0)
+    expect(counted).toEqual([['marketplace_webhooks_reads_total{outcome="found"}', 1]])
+  })
+
+  it('begin at 0 with each combination of attributes that is known before', async () => {
+    const { scrape } = await startScraping()
+    expect(createTelemetry({ clock: systemClock }).isMeasuring()).toBe(true)
+    const series = await scrape()
+    for (const [name, instrument] of Object.entries(INSTRUMENTS)) {
+      if (!('zeros' in instrument)) continue
+      const own = [...series].filter(([each]) => each.startsWith(`marketplace_webhooks_${name}_total{`))
+      for (const [attribute, values] of Object.entries(instrument.zeros))
+        for (const value of values) {
+          const label = `${attribute}="${value}"`
+          expect(value in ERROR_CODES || instrument.attributes.includes(value)).toBe(true)
+          expect([name, label, own.some(([each, count]) => each.includes(label) && count === 0)]).toEqual([
+            ...[name, label, true],
+          ])
+        }
+    }
+    expect(series.get('marketplace_webhooks_handled_total{kind="change",outcome="dead"}')).toBe(0)
   })
 
   it('read gauges from counts that are loaded once in five seconds, and leave out unknown ones', async () => {

@@ -12,7 +12,8 @@ export function addCompletion(program: Command, act: Act) {
     .summary('print the completion for bash or zsh')
     .description(
       'Print a script by which the shell completes commands, options and their values. For bash put ' +
-        'eval "$(marketplace-webhooks completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc, after compinit.',
+        'eval "$(marketplace-webhooks completion bash)" into ~/.bashrc; for zsh the same with zsh into ~/.zshrc, after compinit. It ' +
+        'completes marketplace-webhooks in the PATH (npm install --global, or node_modules/.bin), not npx.',
     )
     .addArgument(new Argument('<shell>', 'the shell').choices(Object.keys(SCRIPTS)))
     .addHelpText('after', examples('completion bash', 'completion zsh'))

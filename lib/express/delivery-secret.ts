@@ -70,7 +70,7 @@ export function secretFaults(secret: unknown): string[] {
 
 /**
  * The address to register with the platform: the mount address, one slash, the secret. Query and fragment are dropped.
- * Throws `argument_invalid` when the mount address is not an absolute http or https URL.
+ * Throws `argument_invalid` when the mount address is not an absolute http or https URL, or already ends in the secret.
  */
 export function targetUrl(mountUrl: string | URL, secret: string): string {
   const url = URL.canParse(String(mountUrl)) ? new URL(mountUrl) : undefined
@@ -82,12 +82,18 @@ export function targetUrl(mountUrl: string | URL, secret: string): string {
   }
   url.search = ''
   url.hash = ''
-  url.pathname = `${url.pathname.replace(/(?<!\/)\/+$/, '')}/${secret}`
+  const path = url.pathname.replace(/(?<!\/)\/+$/, '')
+  if (path.endsWith(`/${secret}`))
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot build the target URL: the mount URL already ends in the delivery secret, so give the address before it',
+    )
+  url.pathname = `${path}/${secret}`
   return url.href
 }
 
 const MIN_LENGTH = 16
-const HOW_TO_MAKE_ONE = 'make one with `openssl rand -hex 24`'
+const HOW_TO_MAKE_ONE = 'make one with `npx marketplace-webhooks secret`'
 /** 16 random hex digits have fewer than 6 different ones once in 28,000 times. */
 const MIN_DISTINCT = 6
 const MIN_SURPRISES = 8

@@ -7,36 +7,47 @@ export const INSTRUMENTS = {
     kind: 'counter',
     unit: '{delivery}',
     attributes: 'outcome: received, secret_wrong, verification_failed, or an error code',
+    zeros: { outcome: ['received', 'secret_wrong', 'verification_failed', 'delivery_not_accepted'] },
     description: 'Requests at the delivery address.',
   },
   notices: {
     kind: 'counter',
     unit: '{notice}',
     attributes: 'item: own, other or none',
+    zeros: { item: ['own', 'other', 'none'] },
     description: 'Notices accepted, while app.purchasableUid is set.',
   },
   reads: {
     kind: 'counter',
     unit: '{read}',
     attributes: 'outcome: found, missing, refused, token_refused, credentials_refused, throttled or outage',
+    zeros: {
+      outcome: ['found', 'missing', 'refused', 'token_refused', 'credentials_refused', 'throttled', 'outage'],
+    },
     description: 'Finished reads of subscriptions.',
   },
   searches: {
     kind: 'counter',
     unit: '{search}',
     attributes: 'outcome: found, none, refused, credentials_refused, throttled or failed',
+    zeros: { outcome: ['found', 'none', 'refused', 'credentials_refused', 'throttled', 'failed'] },
     description: 'Finished searches with platform.findSubscriptions.',
   },
   changes: {
     kind: 'counter',
     unit: '{change}',
     attributes: 'to: purchased, suspended, canceled, other or gone',
+    zeros: { to: ['purchased', 'suspended', 'canceled', 'other', 'gone'] },
     description: 'Changes of purchase_state that reads found.',
   },
   handled: {
     kind: 'counter',
     unit: '{entry}',
     attributes: 'kind: event, change, entitlement or unrecognised; outcome: done, retry or dead',
+    zeros: {
+      kind: ['event', 'change', 'entitlement', 'unrecognised'],
+      outcome: ['done', 'retry', 'dead'],
+    },
     description: 'Finished tries of journal entries.',
   },
   failures: {
@@ -177,6 +188,11 @@ interface Instrument {
   unit: string
   /** For people. */
   attributes: string
+  /**
+   * Of a counter: the values of its attributes of which each combination begins at 0. A series that begins with its first
+   * failure has no increase, so no alert on it fires.
+   */
+  zeros?: Readonly<Record<string, readonly string[]>>
   description: string
 }
 

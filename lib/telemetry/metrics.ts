@@ -48,11 +48,15 @@ export function createMetrics() {
     counters = new Map()
     histograms = new Map()
     const gauges = new Map<GaugeName, ObservableGauge>()
-    for (const [key, { kind, unit, description }] of Object.entries(INSTRUMENTS)) {
+    for (const [key, instrument] of Object.entries(INSTRUMENTS)) {
+      const { kind, unit, description } = instrument
       const name = `marketplace_webhooks.${key}`
-      if (kind === 'counter')
-        counters.set(key as CounterName, meter.createCounter(name, { unit, description }))
-      else if (kind === 'gauge')
+      if (kind === 'counter') {
+        const counter = meter.createCounter(name, { unit, description })
+        const zeros = 'zeros' in instrument ? combinations(instrument.zeros) : []
+        for (const attributes of zeros) counter.add(0, attributes)
+        counters.set(key as CounterName, counter)
+      } else if (kind === 'gauge')
         gauges.set(key as GaugeName, meter.createObservableGauge(name, { unit, description }))
       else {
         const advice = { explicitBucketBoundaries: DURATION_BUCKETS }
@@ -92,4 +96,12 @@ export function createMetrics() {
       readGauges = undefined
     },
   }
+}
+
+/** Each combination of one value of each attribute. */
+function combinations(values: Readonly<Record<string, readonly string[]>>): Attributes[] {
+  return Object.entries(values).reduce<Attributes[]>(
+    (all, [name, each]) => all.flatMap((before) => each.map((value) => ({ ...before, [name]: value }))),
+    [{}],
+  )
 }

@@ -24,7 +24,9 @@ export function addBackup(program: Command, act: Act) {
         await context.record(marketplace, { action: 'backup', about: resolve(path) })
         await marketplace.backup(path)
         const { size } = statSync(path)
-        out.result({ path: resolve(path), bytes: size }, () => asLines(`${resolve(path)}: ${size} bytes`))
+        out.result({ path: resolve(path), bytes: size }, () =>
+          asLines(`${resolve(path)}: ${Math.ceil(size / 1024)} KiB`),
+        )
         return DONE
       }),
     )

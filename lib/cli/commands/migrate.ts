@@ -25,11 +25,11 @@ export function addMigrate(program: Command, act: Act) {
       act(async (context, { printGrants: role }: { printGrants?: string }) => {
         const { out } = context
         if (role !== undefined) {
-          const sql = grantsOf((await context.options()).store, role)
+          const sql = grantsOf((await context.options({ isDatabaseOnly: true })).store, role)
           out.result({ sql }, () => sql)
           return DONE
         }
-        const { store = 'sqlite:marketplace.db' } = await context.options()
+        const { store = 'sqlite:marketplace.db' } = await context.options({ isDatabaseOnly: true })
         const path = typeof store === 'string' ? sqlitePath(store) : undefined
         const created = path !== undefined && !existsSync(path) ? resolve(path) : null
         await context.open({ mayCreate: true })

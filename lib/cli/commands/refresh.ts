@@ -3,6 +3,7 @@ import type { Decision, Marketplace } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
+import { plural } from '../terminal/layout.js'
 import { exitCodeOf, noteUnsearched, recentHistory, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
@@ -69,7 +70,8 @@ async function refreshAll(context: Context, minutes: number): Promise<ExitCode> 
   const { subscriptions } = await marketplace.subscriptions.refreshAll({ withinMs: minutes * 60_000 })
   out.result(
     { subscriptions, withinMinutes: minutes },
-    () => `The running app reads ${subscriptions} subscriptions within ${minutes} minutes.`,
+    () =>
+      `Reads of ${plural(subscriptions, 'subscription')} are requested. The running app does them within ${minutes} min; a stopped one, once it runs.`,
   )
   return DONE
 }

@@ -15,7 +15,7 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
   const { paint } = out
   const verdictOf = (entitled: boolean) => (entitled ? paint.good('access') : paint.bad('no access'))
   let isClosed = false
-  let isExplained = false
+  const explained = new Set<string>()
 
   function line(kind: string, text: string, value: object) {
     if (isClosed) return
@@ -37,8 +37,9 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
       business_uid,
       subscription_uid: subscription_uid ?? null,
     })
-    if (status === 404 && !isExplained) out.note(ABOUT_404)
-    isExplained ||= status === 404
+    const about = ABOUT[end]
+    if (about && !explained.has(end)) out.note(about)
+    explained.add(end)
   }
 
   function request({ endpoint, status, business_uid, subscription_uid, event }: PlatformRequest) {
@@ -123,6 +124,12 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
 
 const isAccepted = ({ status }: Delivery) => status !== undefined && status >= 200 && status < 300
 
-const ABOUT_404 =
-  '404 means: at that path your app has no router, or it has another delivery secret. Compare --to with the path of ' +
-  'app.use, and start the app with the settings of dev, or give dev those of the app: --env <file>.'
+/** What a reply, or the error in place of one, means. Each is said once. */
+const ABOUT: Readonly<Record<string, string>> = {
+  404:
+    '404 means: at that path your app has no router, or it has another delivery secret. Compare --to with the path of ' +
+    'app.use, and start the app with the settings of dev, or give dev those of the app: --env <file>.',
+  ECONNREFUSED:
+    'ECONNREFUSED means: your app does not run there. Start it, compare --to with its port, and press m, then c: their ' +
+    'webhooks name the same purchase.',
+}

@@ -47,10 +47,9 @@ export function createDevPlay(options: {
       platform.purchase({ business_uid: business(), payment: 'succeeded' })
     },
     miss() {
-      const uid = newest()?.uid
+      if (newest() !== undefined) return withSubscription('misses a payment', platform.paymentIssue)
       log.you(`${business()} misses a payment`)
-      if (uid === undefined) platform.purchase({ business_uid: business(), payment: 'failed' })
-      else platform.paymentIssue(uid)
+      platform.purchase({ business_uid: business(), payment: 'failed' })
     },
     confirm: () => withSubscription('pays', platform.confirmPayment),
     cancel: () => withSubscription('cancels', platform.cancel),
@@ -76,10 +75,14 @@ export function createDevPlay(options: {
   }
 
   function withSubscription(does: string, step: (uid: string) => unknown) {
-    const uid = newest()?.uid
+    const { uid, purchase_state } = newest() ?? {}
     if (uid === undefined) return log.you(`${business()} has not bought anything yet: press b`)
+    try {
+      step(uid)
+    } catch {
+      return log.you(`nothing happens: the subscription of ${business()} is ${purchase_state}`)
+    }
     log.you(`${business()} ${does}`)
-    step(uid)
   }
 
   return {
@@ -95,7 +98,6 @@ export function createDevPlay(options: {
         actions[word]()
         keep(count)
       } catch (error) {
-        // The platform has no such transition.
         log.you(messageOf(error))
       }
       if (word !== 'help') follow(before)

@@ -56,6 +56,11 @@ function faultOf(posted: Posted): Finding | undefined {
       `the reply was ${status}, a redirect`,
       'Use the address after the redirect: the platform may not follow redirects.',
     )
+  if (status >= 500 && !code)
+    return failed(
+      `the reply was ${status}, but not from this package`,
+      'A proxy or another program answers at this address: check the address, and that the proxy reaches the app.',
+    )
   if (status >= 500)
     return failed(
       `the reply was ${status}${code}`,

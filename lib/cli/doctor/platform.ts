@@ -106,7 +106,9 @@ function findingOf({ subscriptions }: Decision, uid: string): Finding {
       'If it is an item of the app, add it to MARKETPLACE_PURCHASABLE_UID.',
     )
   if (verdict?.asOf)
-    return ok(`the platform shows ${uid}: ${verdict.purchase_state ?? 'without a state'}, ${verdict.reason}`)
+    return ok(
+      `the platform shows ${uid}: ${[...new Set([verdict.purchase_state ?? 'without a state', verdict.reason])].join(', ')}`,
+    )
   const code = verdict?.failure
   if (!code) return failed(`the read of ${uid} did not finish in time`, FIXES.platform_timeout)
   return failed(`the read of ${uid} failed: ${code}`, FIXES[code as keyof typeof FIXES])

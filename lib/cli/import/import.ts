@@ -83,7 +83,8 @@ async function importAll(
     reporter.summary(summary)
     if (summary.ended === 'unanswered')
       out.note(
-        'Check that the app runs with its worker on. If it cannot run beside this program, use --no-wait and start it later.',
+        `It has requested nothing after line ${reporter.furthest()} of the file. ` +
+          'Check that the app runs with its worker on. If it cannot run beside this program, use --no-wait and start it later.',
       )
     return exitCodeFor(summary)
   } finally {

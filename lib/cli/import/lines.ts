@@ -2,6 +2,7 @@ import { createReadStream, statSync } from 'node:fs'
 import type { TrackedSubscription } from '../../index.js'
 import { textOfCell } from '../terminal/csv.js'
 import { NO, Stop, USAGE } from '../terminal/exit-codes.js'
+import { plural } from '../terminal/layout.js'
 
 /** The lines of a file of customers. */
 export interface Customers {
@@ -217,7 +218,7 @@ export async function* rowsOfCsv(
       ? {
           number: first.number,
           value: {},
-          fault: `it has ${cells.length} columns, but the header has ${names.length}`,
+          fault: `it has ${plural(cells.length, 'column')}, but the header has ${names.length}`,
         }
       : { number: first.number, value, fault: undefined }
   }

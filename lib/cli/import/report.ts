@@ -9,6 +9,8 @@ export interface Reporter {
   line(line: Omit<ImportSummary['notRead'][number], 'result'> & { result: string }): void
   progress(progress: Partial<ImportSummary>): void
   summary(summary: Partial<ImportSummary> & { explanation: string }): void
+  /** The number of the furthest line with a result. */
+  furthest(): number
 }
 
 /** Shows lines by their number in the file, also in the progress: that of the furthest line with a result. */
@@ -21,7 +23,7 @@ export function createReporter(out: Output, customers: Customers): Reporter {
       furthest = Math.max(furthest, number)
       const { subscriptionUid: subscription_uid, businessUid: business_uid, result, why } = line
       // The names of the columns, so that the lines can be imported again.
-      const shown = { line: number, subscription_uid, business_uid, result, why: fault ?? why }
+      const shown = { line: number, subscription_uid, business_uid, result, why: fault ?? byColumn(why) }
       if (out.isJson) return out.result(shown, () => '')
       if (QUIET_RESULTS.includes(result)) return
       const uids = [subscription_uid, business_uid].filter(Boolean).join(' of ')
@@ -48,7 +50,13 @@ export function createReporter(out: Output, customers: Customers): Reporter {
         return `${numbers}${summary.explanation}`
       })
     },
+    furthest: () => furthest,
   }
+}
+
+/** A fault with the names of the columns instead of those of the fields. */
+function byColumn(why: string | null): string | null {
+  return why?.replace('subscriptionUid', 'subscription_uid').replace('businessUid', 'business_uid') ?? null
 }
 
 const QUIET_RESULTS = ['read', 'known', 'new', 'requested']

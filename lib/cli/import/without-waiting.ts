@@ -46,8 +46,7 @@ export async function dryRun(
     async resultFor(line) {
       const uid = requireIdentifier(line.subscriptionUid, 'subscriptionUid')
       requireIdentifier(line.businessUid, 'businessUid')
-      const known = await marketplace.subscriptions.get(uid)
-      return known?.record ? 'known' : 'new'
+      return (await marketplace.subscriptions.get(uid)) ? 'known' : 'new'
     },
     // The lookups of a batch end in any order.
     inOrder({ subscriptionUid }, result) {

@@ -55,11 +55,12 @@ export function statusOf({ status, attempts }: JournalEntry): string {
   return status === 'pending' && attempts > 0 ? 'retrying' : status
 }
 
-/** What an entry is about, and its error. */
+/** What an entry is about, and its error; of an action its person and reason. */
 export function sentenceOf(entry: JournalEntry): string {
-  const { kind, name, cause, attempts, error, business_uid, subscription_uid, issues } = entry
+  const { kind, name, cause, attempts, error, business_uid, subscription_uid, issues, payload } = entry
   const about = [business_uid, subscription_uid].filter(Boolean).join(' ')
   const tries = attempts > 1 ? `, ${attempts} tries` : ''
-  const why = error ?? issues?.[0]
-  return `${kind === 'event' ? name : `${kind}${name ? ` ${name}` : ''}`}${about ? ` ${about}` : ''}${cause ? `, cause: ${cause}` : ''}${tries}${why ? `: ${why}` : ''}`
+  const { actor, reason } = (kind === 'action' ? payload : {}) as { actor?: string; reason?: string | null }
+  const why = error ?? issues?.[0] ?? reason
+  return `${kind === 'event' ? name : `${kind}${name ? ` ${name}` : ''}`}${actor ? ` by ${actor}` : ''}${about ? ` ${about}` : ''}${cause ? `, cause: ${cause}` : ''}${tries}${why ? `: ${why}` : ''}`
 }

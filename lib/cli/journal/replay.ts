@@ -73,13 +73,25 @@ async function replayMany(
   }
   if (dryRun) return preview(context, marketplace, found)
   const { businessUid, subscriptionUid, ...others } = filter
+  const about = `${plural(found.ids.length, 'entry', 'entries')}: ${JSON.stringify(others)}`
   await context.record(marketplace, {
     action: 'replay',
     ...(businessUid === undefined ? {} : { businessUid }),
     ...(subscriptionUid === undefined ? {} : { subscriptionUid }),
-    about: `${plural(found.ids.length, 'entry', 'entries')}: ${JSON.stringify(others)}`,
+    about,
   })
-  return replayed(context, marketplace, await marketplace.journal.replayAll(filter, { limit }), given)
+  // The timeline of each business has the action too, as after a replay in the console.
+  const named = new Set<string | null>([null, businessUid === undefined ? null : String(businessUid)])
+  const ids: string[] = []
+  for (const id of found.ids) {
+    const business_uid = (await marketplace.journal.get(id))?.business_uid ?? null
+    if (!named.has(business_uid)) {
+      named.add(business_uid)
+      await context.record(marketplace, { action: 'replay', entryId: id, about: `one of ${about}` })
+    }
+    if (await marketplace.journal.replay(id)) ids.push(id)
+  }
+  return replayed(context, marketplace, { matched: found.matched, replayed: ids.length, ids }, given)
 }
 
 interface Found {

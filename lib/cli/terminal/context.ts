@@ -3,7 +3,7 @@ import { randomBytes } from 'node:crypto'
 import { existsSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
-import { readEnvironment } from '../../environment.js'
+import { environmentOf, readEnvironment } from '../../environment.js'
 import {
   ConfigError,
   createMarketplace,
@@ -49,15 +49,18 @@ export interface Context {
   reason: string | undefined
   /** Whether the options come from a file, which may have a rule of the app's own. Otherwise the default rule decides. */
   hasConfig: boolean
-  /** The settings, not checked yet. */
-  options(): Promise<MarketplaceOptions>
+  /**
+   * The settings, not checked yet. `isDatabaseOnly`, at the first call: what only calls to the platform and deliveries need
+   * may be missing.
+   */
+  options(needs?: { isDatabaseOnly?: boolean }): Promise<MarketplaceOptions>
   /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
   create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
   /**
    * A marketplace over the database of the app, opened, without a worker. `isFree`: no other process holds the database, so
-   * a slow opening has another cause, such as its size.
+   * a slow opening has another cause, such as its size. `asksPlatform`: it also calls the platform, so it needs all settings.
    */
-  open(options?: { mayCreate?: boolean; isFree?: boolean }): Promise<Marketplace>
+  open(options?: { mayCreate?: boolean; isFree?: boolean; asksPlatform?: boolean }): Promise<Marketplace>
   /** Records the action in the journal before it begins. */
   record(marketplace: Marketplace, action: Action): Promise<void>
   close(): Promise<void>
@@ -81,16 +84,18 @@ export function createContext(given: {
   const opened: Marketplace[] = []
   let loading: Promise<MarketplaceOptions> | undefined
 
-  async function load(): Promise<MarketplaceOptions> {
+  async function load(isDatabaseOnly: boolean): Promise<MarketplaceOptions> {
     if (envFile) loadEnvFile(envFile, env)
+    // `optionsFromEnvironment` in the file of the app throws for each variable that is missing.
+    if (config && isDatabaseOnly) Object.assign(process.env, environmentOf(withUnused(readEnvironment(env))))
     const options = config ? await optionsFromFile(config) : readEnvironment(env)
     out.hide(secretsOf(options))
     // Stdout has the result only, and `console.info` would write into it.
     return options.logger === console ? { ...options, logger: new Console(process.stderr) } : options
   }
 
-  function options() {
-    loading ??= load()
+  function options({ isDatabaseOnly = false } = {}) {
+    loading ??= load(isDatabaseOnly)
     return loading
   }
 
@@ -115,8 +120,8 @@ export function createContext(given: {
     options,
     create,
 
-    async open({ mayCreate = false, isFree = false } = {}) {
-      const given = await options()
+    async open({ mayCreate = false, isFree = false, asksPlatform = false } = {}) {
+      const given = await options({ isDatabaseOnly: !asksPlatform })
       const { store = 'sqlite:marketplace.db' } = given
       const mayBeHeld = !isFree && typeof store === 'string' && sqlitePath(store) !== undefined
       const waiting = setTimeout(() => mayBeHeld && out.note(WHILE_IN_USE), IN_USE_AFTER_MS)
@@ -124,7 +129,7 @@ export function createContext(given: {
         // Faults of the settings come first: a missing database may be a consequence of them.
         const missing = await whyNoDatabase(store, { mayCreate, config })
         const marketplace = await create({
-          ...withUnused(given),
+          ...(asksPlatform ? {} : withUnused(given)),
           worker: false,
           store: missing ? NO_STORE : store,
         })
@@ -151,7 +156,7 @@ export function createContext(given: {
  * Values in place of what a person has not set, and only calls to the platform and deliveries need: over the database
  * alone, a command makes and takes none.
  */
-function withUnused({ app, platform, deliverySecrets }: MarketplaceOptions): Partial<MarketplaceOptions> {
+function withUnused({ app, platform, deliverySecrets }: MarketplaceOptions) {
   const unused = randomBytes(24).toString('hex')
   return {
     app: { ...app, clientSecret: app?.clientSecret ?? unused },
