@@ -48,7 +48,7 @@ describe('the purchaseUrl of a gate', () => {
       purchase_url: SHOP,
     })
     const page = await get('b-1', 'text/html').expect(402)
-    expect(page.text).toContain('<p>This app is not available to your business')
+    expect(page.text).toContain('<h1>This app is not available to your business')
     expect(page.text).toContain(
       '<p><a href="https://marketplace.example/apps/my-app?from=gate&amp;plan=pro">Buy this app</a></p>',
     )

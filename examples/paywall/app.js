@@ -53,7 +53,7 @@ function onDenied(_req, res, _next, { known, reason }) {
   } else if (!known) {
     res
       .status(503)
-      .set({ 'Retry-After': '5', Refresh: '5' })
+      .set({ 'Retry-After': '5', Refresh: '5;url=?' })
       .send(page('One moment', 'Your purchase is being checked. This page loads again by itself.'))
   } else if (reason === 'other_item') {
     res.status(402).send(page('Part of Pro', 'Your plan is Basic. <a href="/plans">Change to Pro</a>'))
