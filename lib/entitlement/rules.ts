@@ -62,7 +62,8 @@ const ISO_8601 = /^(\d{4}-\d\d-(\d\d))(?:[T ](\d\d:\d\d(?::\d\d(?:\.\d+)?)?)(?: 
  * `expiration_date` is not documented. Of other forms `Date.parse` takes the day in the zone of the machine.
  */
 function timeOf(date: unknown): number {
-  const [, day, dayOfMonth, time = '00:00', zone = 'Z'] = ISO_8601.exec(typeof date === 'string' ? date : '') ?? []
+  const [, day, dayOfMonth, time = '00:00', zone = 'Z'] =
+    ISO_8601.exec(typeof date === 'string' ? date : '') ?? []
   // `Date.parse` takes June 31 for July 1.
   if (day === undefined || new Date(day).getUTCDate() !== Number(dayOfMonth)) return Number.NaN
   return Date.parse(`${day}T${time}${zone.replace('UTC', 'Z')}`)

@@ -3,7 +3,7 @@ import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { nextTurn } from '../base/waiting.js'
 import type { Decision, SubscriptionVerdict } from './decide.js'
-import type { ItemOptions } from './items.js'
+import { type ItemOptions, unknownOption } from './items.js'
 
 /**
  * How long to wait, and for which items.
@@ -17,6 +17,7 @@ export interface WaitOptions extends ItemOptions {
   signal?: AbortSignal
 }
 
+const OPTIONS: readonly (keyof WaitOptions)[] = ['purchasableUid', 'timeoutMs', 'signal']
 const DEFAULT_MS = 30 * SECOND
 const MAX_MS = 60 * MINUTE
 /** A hint may be lost. So everybody who waits looks again after about this time. */
@@ -133,6 +134,8 @@ const isShown = ({ asOf }: SubscriptionVerdict) => asOf !== null
 /** The two options with their defaults. A value that is not an object names no item, so `explain` answers no. */
 function checked(options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } {
   const { timeoutMs = DEFAULT_MS, signal } = (options ?? {}) as Record<keyof WaitOptions, unknown>
+  const unknown = typeof options === 'object' && unknownOption(options ?? {}, OPTIONS)
+  if (unknown) throw new MarketplaceError('argument_invalid', `Cannot wait: ${unknown}`)
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_MS))
     throw new MarketplaceError(
       'argument_invalid',

@@ -70,7 +70,7 @@ export function secretFaults(secret: unknown): string[] {
 
 /**
  * The address to register with the platform: the mount address, one slash, the secret. Query and fragment are dropped.
- * Throws `argument_invalid` when the mount address is not an absolute http or https URL.
+ * Throws `argument_invalid` when the mount address is not an absolute http or https URL, or ends with the secret.
  */
 export function targetUrl(mountUrl: string | URL, secret: string): string {
   const url = URL.canParse(String(mountUrl)) ? new URL(mountUrl) : undefined
@@ -78,6 +78,12 @@ export function targetUrl(mountUrl: string | URL, secret: string): string {
     throw new MarketplaceError(
       'argument_invalid',
       'Cannot build the target URL: the mount URL must be absolute and start with https:// or http://',
+    )
+  }
+  if (url.pathname.endsWith(`/${secret}`)) {
+    throw new MarketplaceError(
+      'argument_invalid',
+      'Cannot build the target URL: the mount URL already has the delivery secret. Pass it without',
     )
   }
   url.search = ''

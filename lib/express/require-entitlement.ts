@@ -89,14 +89,17 @@ declare global {
  * not known. An error of the app's own `businessUid` or `onDenied` goes to `next`. The routes behind the gate find the
  * decision in `res.locals.entitlement`.
  *
- * `requireEntitlement` throws `argument_invalid` when its options are not functions, name an item of another app, or have a
- * `purchaseUrl` that no link may have.
+ * `requireEntitlement` throws `argument_invalid` when its options are not functions, name an item of another app, are unknown, or
+ * have a `purchaseUrl` that no link may have.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   const { clock = systemClock } = port
 
   return function requireEntitlement(options: RequireEntitlementOptions): Guard {
-    const { askerOf, decisionFor } = createDecisionForRequest(port, options, TASK)
+    const { askerOf, decisionFor } = createDecisionForRequest(port, options, {
+      task: TASK,
+      more: ['purchaseUrl', 'onDenied'],
+    })
     const purchaseUrlFor = purchaseUrlOfOptions(options, { ...port, clock })
     const { onDenied = replyBriefly } = options
     if (typeof onDenied !== 'function') throw refusal('onDenied must be a function')
