@@ -230,7 +230,10 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      *
      * @example const { subscriptions } = await marketplace.subscriptions.refreshAll({ withinMs: 600_000 })
      */
-    refreshAll(options?: { withinMs?: number }): Promise<{ subscriptions: number }>
+    refreshAll(options?: { withinMs?: number }): Promise<{
+      /** How many subscriptions are read. */
+      subscriptions: number
+    }>
   }
   /**
    * Shows, refreshes, exports and erases all that is stored of a business. Its methods reject with `argument_invalid`,

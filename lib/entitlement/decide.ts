@@ -35,13 +35,23 @@ export interface Decision {
   /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
   stale: boolean
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
-  otherItems?: { bought: string[]; accepted: string[] }
+  otherItems?: {
+    /** The items that the business has. */
+    bought: string[]
+    /** The items of which any would give access. */
+    accepted: string[]
+  }
   /**
-   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. `answered`: the platform
-   * has answered once; until then the reason is `not_read_yet`, whatever was named. `pending`: an answer is awaited. `failure`:
-   * error code of the last search, if it failed.
+   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read.
    */
-  search?: { answered: boolean; pending: boolean; failure: string | null }
+  search?: {
+    /** The platform has answered once. Until then the reason is `not_read_yet`, whatever was named. */
+    answered: boolean
+    /** An answer is awaited. */
+    pending: boolean
+    /** Error code of the last search, if it failed. */
+    failure: string | null
+  }
   /** The known subscriptions of the business, and what each means for the decision. */
   subscriptions: SubscriptionVerdict[]
 }

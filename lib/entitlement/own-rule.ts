@@ -16,8 +16,19 @@ import type { SubscriptionRecord } from '../base/record.js'
  */
 export type EntitledWhen = (
   record: SubscriptionRecord,
-  at: { now: number },
-) => boolean | { entitled: boolean; until?: Date | string | number | null | undefined }
+  at: {
+    /** The time of the question, in milliseconds, as of `Date.now()`. */
+    now: number
+  },
+) => boolean | RuleAnswerUntil
+
+/** An answer that may have an end. */
+interface RuleAnswerUntil {
+  /** Whether the record gives access. */
+  entitled: boolean
+  /** When this answer ends: a `Date`, a text that `new Date` takes, or milliseconds. */
+  until?: Date | string | number | null | undefined
+}
 
 /** The answer of `entitledWhen` about a record, or why it gave none. */
 export type RuleAnswer = Answer | { failure: string }
