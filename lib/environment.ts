@@ -16,7 +16,7 @@ export const SETTINGS = {
 type Environment = Readonly<Record<string, string | undefined>>
 
 /**
- * The options in the variables of an environment, by the names that the command line reads. `MARKETPLACE_PURCHASABLE_UID`,
+ * The options in the variables of an environment, by default that of the process, by the names that the command line reads. `MARKETPLACE_PURCHASABLE_UID`,
  * `MARKETPLACE_CODE_NAME` and `DELIVERY_SECRETS` take several values with commas. An empty variable counts as not set.
  *
  * Throws `ConfigError`: its `faults` name each variable that is missing or not valid, and never a value.
@@ -26,7 +26,7 @@ type Environment = Readonly<Record<string, string | undefined>>
  * const fromVault = optionsFromEnvironment({ ...process.env, DELIVERY_SECRETS: await vault.read('delivery-secrets') })
  */
 export function optionsFromEnvironment(
-  env: Readonly<Record<string, string | undefined>>,
+  env: Readonly<Record<string, string | undefined>> = process.env,
 ): MarketplaceOptions {
   const options = readEnvironment(env)
   try {

@@ -33,7 +33,12 @@ export function group<Shape extends z.ZodRawShape>(shape: Shape) {
 export function oneOrMore<T extends z.ZodType<string>>(each: T) {
   return z.preprocess(
     (value) => (typeof value === 'string' ? [value] : value),
-    z.array(each, 'expected a text, or several in an array').min(1, 'expected at least one'),
+    z
+      .array(each, {
+        error: ({ input }) =>
+          `expected a text, or several in an array${input === undefined ? ', and it is missing' : ''}`,
+      })
+      .min(1, 'expected at least one'),
   )
 }
 

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { z } from 'zod'
 import { type Clock, systemClock } from './base/clock.js'
 import { MarketplaceError } from './base/errors.js'
@@ -115,6 +116,14 @@ export async function hasStore(option: string | PostgresStore): Promise<boolean>
   }
   // Its timers do not keep the process alive.
   return createKeepAlive().during(look())
+}
+
+/** Whether another process holds the file in the address of a SQLite database alone, or this process may not share it. */
+export async function isInUse(address: string): Promise<boolean> {
+  const path = sqlitePath(address)
+  if (path === undefined || !existsSync(path)) return false
+  const { isHeld } = await import('./sqlite/file/lock.js')
+  return isHeld(path)
 }
 
 /** What `make` makes of the engine for the option, whose code `load` loads. */

@@ -63,7 +63,7 @@ describe('the command line', () => {
     lock.exec('begin exclusive')
     const began = performance.now()
     const running = startCli(['explain', 'b1'], { env })
-    await until('it is noted', () => running.stderr().includes('use the console of the app'))
+    await until('it is noted', () => running.stderr().includes('Use the console of the app'))
     expect(performance.now() - began).toBeLessThan(4_500)
     const { code, stderr } = await running.ended
     expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining('another process') })

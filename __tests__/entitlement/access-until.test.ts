@@ -42,7 +42,15 @@ describe('access with an end', () => {
     expect([await isEntitled('b'), looks()]).toEqual([true, 1])
     await clock.advance(1)
     expect(await isEntitled('b')).toBe(false)
-    expect(await explain('b')).toMatchObject({ known: true, reason: 'denied_by_rule', accessUntil: null })
+    const after = await explain('b')
+    expect(after).toMatchObject({ known: true, reason: 'denied_by_rule', accessUntil: null })
+    expect(after.explanation).toMatch(`purchased, confirmed 3 s ago; access ended at ${iso(3_000)}.`)
+    expect(after.subscriptions).toMatchObject([{ entitled: false, accessUntil: iso(3_000) }])
+  })
+
+  it('is not refused as one in seconds, however long ago it ended', async () => {
+    const { explain, iso } = answers({ basic: -365 * 24 * HOUR })
+    expect((await explain('b')).explanation).toContain(`access ended at ${iso(-365 * 24 * HOUR)}`)
   })
 
   it('ends with the last subscription that gives it, and with none if one has no end', async () => {

@@ -102,6 +102,21 @@ describe('a subscription that was read', () => {
     ])
   })
 
+  it("says that the app's own rule lets it in, if it is not purchased", () => {
+    const words = (state: string, answer: ReturnType<EntitledWhen>) =>
+      of([read(state)], { entitledWhen: ruled(() => answer) }).explanation
+    const until = new Date(NOW + DAY)
+    const [a, b] = ['A subscription gives access. Subscription s:', 'confirmed 0 s ago']
+    expect(words('canceled', true)).toBe(`${a} canceled, ${b}; entitledWhen gives access.`)
+    expect(words('canceled', { entitled: true, until })).toBe(
+      `${a} canceled, ${b}; entitledWhen gives access until 2030-01-11T00:00:00.000Z.`,
+    )
+    expect(words('purchased', true)).toBe(`${a} purchased, ${b}.`)
+    expect(words('suspended', { entitled: true, until: NOW })).toBe(
+      `${REASONS.not_purchased.meaning} Subscription s: suspended, ${b}; access ended at 2030-01-10T00:00:00.000Z.`,
+    )
+  })
+
   it('gives access by its record alone, where only that is known', () => {
     const { record } = read('purchased')
     const access = (rule: EntitledWhen, purchasableUids = ['p']) =>
@@ -163,7 +178,7 @@ describe('the decision', () => {
       known: true,
       reason: 'purchased',
       explanation:
-        'The app is purchased. Subscription s: purchased, confirmed 30 s ago; the last read failed: the platform did not answer in time.',
+        'A subscription gives access. Subscription s: purchased, confirmed 30 s ago; the last read failed: the platform did not answer in time.',
       accessUntil: null,
       asOf: '2030-01-09T23:59:30.000Z',
       stale: false,

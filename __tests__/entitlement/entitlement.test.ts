@@ -151,7 +151,7 @@ describe('the explanation', () => {
     jump(3 * HOUR)
     const decision = await marketplace.explain(B1)
     expect(decision.explanation).toBe(
-      `The app is purchased. Subscription ${uid}: purchased, confirmed 3 h ago.`,
+      `A subscription gives access. Subscription ${uid}: purchased, confirmed 3 h ago.`,
     )
     expect(Date.parse(decision.asOf as string)).toBeLessThan(clock.now() - 2 * HOUR)
     platform.faults.add({ on: 'platform', kind: 'down' })

@@ -102,6 +102,19 @@ describe('waiting for a purchase', () => {
     expect(await waitForEntitlement('b', { ...asked, purchasableUid: 'p' })).toMatchObject({ entitled: true })
   })
 
+  it('ends at once if no change can make it a yes: no item is asked for, or one of another app', async () => {
+    const { waitForEntitlement } = createAnswers({ more: SUSPENDED, rules: { purchasableUids: ['p'] } })
+    const wrong = [
+      { purchasableUid: 'typo' },
+      { purchasableUid: [] },
+      { purchasableUid: undefined },
+      null,
+      'p',
+    ]
+    for (const options of wrong)
+      expect(await waitForEntitlement('b', options as never)).toMatchObject({ reason: 'item_unknown' })
+  })
+
   it('rejects with the reason of its signal', async () => {
     const { waitForEntitlement, buy, clock } = answers()
     const left = new AbortController()

@@ -119,7 +119,7 @@ describe('an event that the app defines', () => {
       'event "broken" has no usable event_type',
       'event "broken" needs a schema as data',
       'event "broken" needs tokens, each of them one of app, business, directory',
-      'event "nothing" is not an object',
+      'event "nothing" is not an object: make it with defineEvent({ … })',
     ])
   })
 })

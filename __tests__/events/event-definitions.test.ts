@@ -51,7 +51,7 @@ describe('a definition of an event', () => {
     for (const none of [null, 5, undefined]) {
       expect(definitionFaults('', none as unknown as EventDefinition)).toEqual([
         'an event needs a name',
-        'event "" is not an object',
+        'event "" is not an object: make it with defineEvent({ … })',
       ])
     }
   })

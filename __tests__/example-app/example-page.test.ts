@@ -19,7 +19,7 @@ describe('the page of the example app', () => {
 
     await press(page, 'Buy and pay')
     await headlineIs(page, 'Let in')
-    expect(await page.textContent('#explanation')).toContain('The app is purchased.')
+    expect(await page.textContent('#explanation')).toContain('A subscription gives access.')
     await text(page, '#truth', 'purchased')
     await text(page, '#known', 'purchased')
     await press(page, 'Open the report')

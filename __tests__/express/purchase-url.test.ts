@@ -1,11 +1,13 @@
 import { createServer } from 'node:http'
 import { describe, expect, it, jest } from '@jest/globals'
 import request from 'supertest'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import {
   createRequireEntitlement,
   type EntitlementPort,
   type RequireEntitlementOptions,
 } from '../../lib/express/require-entitlement.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { DENIED, UNKNOWN } from '../support/receiving/decisions.js'
 
 const SHOP = 'https://marketplace.example/apps/my-app?from=gate&plan=pro'
@@ -46,7 +48,7 @@ describe('the purchaseUrl of a gate', () => {
       purchase_url: SHOP,
     })
     const page = await get('b-1', 'text/html').expect(402)
-    expect(page.text).toContain('<p>This app is not available to your business')
+    expect(page.text).toContain('<h1>This app is not available to your business')
     expect(page.text).toContain(
       '<p><a href="https://marketplace.example/apps/my-app?from=gate&amp;plan=pro">Buy this app</a></p>',
     )
@@ -144,16 +146,34 @@ describe('the purchaseUrl of a gate', () => {
     expect((await get('b-1').expect(402)).body).not.toHaveProperty('purchase_url')
     expect(failures).toEqual([['threw no shop', 'TypeError']])
   })
+
+  it('is left out when a function gives no answer within 5 s, and the failure is reported', async () => {
+    const clock = createVirtualClock()
+    const { get, failures } = setUp(
+      { purchaseUrl: () => new Promise(() => {}) },
+      async () => DENIED,
+      clock.forProcess(),
+    )
+    const reply = await clock.until(
+      get('b-1')
+        .expect(402)
+        .then(({ body }) => body),
+    )
+    expect(reply).not.toHaveProperty('purchase_url')
+    expect([failures, clock.passed()]).toEqual([[['did not answer within 5 s', 'late']], 5_000])
+  })
 })
 
 /** A gate in front of a plain HTTP server. Every business is denied by default. */
 function setUp(
   options: Partial<RequireEntitlementOptions>,
   explain: EntitlementPort['explain'] = async () => DENIED,
+  clock: Clock = systemClock,
 ) {
   const failures: string[][] = []
   const guard = createRequireEntitlement({
     explain,
+    clock,
     onPurchaseUrlFailed: (...failure) => failures.push(failure),
   })({ businessUid: (req) => req.headers['x-business'], ...options })
   const server = createServer((req, res) => {

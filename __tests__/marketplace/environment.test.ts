@@ -30,6 +30,10 @@ describe('optionsFromEnvironment', () => {
     await createMarketplace({ ...options, worker: false }).close()
   })
 
+  it('reads the variables of the process by default', () => {
+    expect(() => optionsFromEnvironment()).toThrow('MARKETPLACE_CLIENT_ID is not set')
+  })
+
   it('takes an empty variable for one that is not set', () => {
     const options = optionsFromEnvironment({
       ...ENVIRONMENT,

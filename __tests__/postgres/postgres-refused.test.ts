@@ -101,11 +101,15 @@ describe('a role that did not create the tables', () => {
 
 describe('a database that cannot be used', () => {
   it.each<[what: string, broken: (address: URL) => unknown, words: RegExp]>([
-    ['a wrong password', (url) => (url.password = 'wrong-canary'), /the user name or the password is wrong/],
+    [
+      'a wrong password',
+      (url) => (url.password = 'wrong-canary'),
+      /the user name or the password is wrong, or the address has no password/,
+    ],
     [
       'a role that does not exist',
       (url) => (url.username = 'nobody-here'),
-      /the user name or the password is wrong/,
+      /the user name or the password is wrong, or the address has no password/,
     ],
     [
       'a database that does not exist',

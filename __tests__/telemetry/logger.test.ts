@@ -55,7 +55,8 @@ describe('the logger', () => {
     await createScene({ logger, clock })
     await until('the failure is reported', () => lines.length > 0)
     const stack = expect.stringContaining('logger.test')
-    expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected', stack }, 'Error']])
+    const message = 'Error, whose message may repeat what was received'
+    expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected', stack }, message]])
   })
 
   it('gets a change of health without a call of health()', async () => {

@@ -123,6 +123,10 @@ describe('the life and limits of a simulator', () => {
     expect(() => createSimulator(options)).toThrow(
       /^Cannot create the simulator: clientId .*; apps .*; deliveryStyle.contentType .*; port /,
     )
+    const apps = [{ purchasableUid: 'solo' }, { purchasableUid: 'pro' }]
+    expect(() => createSimulator({ ...options, apps })).toThrow(
+      /two apps have the same codeName: give each its own/,
+    )
   })
 
   it('listens at the given ports', async () => {

@@ -29,6 +29,14 @@ export function createApp(platform, credentials) {
   app.get('/forecast', guard({ purchasableUid: 'plan-pro' }), (_req, res) =>
     res.send(page('Forecast', 'Visitors next week: 57')),
   )
+  // The platform sends the buyer here.
+  app.get('/bought', unstored, (_req, res) => res.send(CHECKING))
+  app.get('/api/wait', unstored, async (req, res) => {
+    const business = businessOf(req)
+    if (!business) return res.sendStatus(401)
+    const { entitled, known } = await marketplace.waitForEntitlement(business, { timeoutMs: 25_000 })
+    res.json({ entitled, known })
+  })
   return { app, marketplace }
 }
 
@@ -53,7 +61,7 @@ function onDenied(_req, res, _next, { known, reason }) {
   } else if (!known) {
     res
       .status(503)
-      .set({ 'Retry-After': '5', Refresh: '5' })
+      .set({ 'Retry-After': '5', Refresh: '5;url=?' })
       .send(page('One moment', 'Your purchase is being checked. This page loads again by itself.'))
   } else if (reason === 'other_item') {
     res.status(402).send(page('Part of Pro', 'Your plan is Basic. <a href="/plans">Change to Pro</a>'))
@@ -61,6 +69,22 @@ function onDenied(_req, res, _next, { known, reason }) {
     res.status(402).send(page('Choose a plan', '<a href="/plans">Buy the app</a> to see this page.'))
   }
 }
+
+/** The page after a purchase, which may come before the event: it waits, and opens the app by itself. */
+const CHECKING = page(
+  'Checking your purchase…',
+  `<span id="state" role="status">The app opens by itself.</span>
+<script type="module">
+  for (;;) {
+    const reply = await fetch('/api/wait').catch(() => undefined)
+    const { entitled, known } = reply?.ok ? await reply.json() : {}
+    if (entitled) break
+    if (known) state.innerHTML = 'There is no purchase yet: <a href="/plans">buy the app</a>. It opens by itself after that.'
+    await new Promise((resolve) => setTimeout(resolve, known ? 0 : 5_000))
+  }
+  location.replace('/reports')
+</script>`,
+)
 
 function page(title, text) {
   return `<!doctype html>

@@ -51,9 +51,18 @@ test('/reports while the platform cannot be asked: 503, and the page loads again
   await platform.settled()
   const response = await visit('/reports', 'new')
   assert.equal(response.status, 503)
-  assert.equal(response.headers.get('refresh'), '5')
+  assert.equal(response.headers.get('refresh'), '5;url=?')
   assert.match(await response.text(), /<h1>One moment<\/h1>/)
   outage.remove()
+})
+
+test('a buyer who comes back before the event waits, and is let in by it', async () => {
+  assert.match(await (await visit('/bought', 'late')).text(), /<h1>Checking your purchase…<\/h1>/)
+  const waiting = visit('/api/wait', 'late')
+  platform.purchase({ business_uid: 'late', purchasable_uid: 'plan-basic', payment: 'succeeded' })
+  assert.deepEqual(await (await waiting).json(), { entitled: true, known: true })
+  assert.equal((await visit('/reports', 'late')).status, 200)
+  assert.equal((await visit('/api/wait')).status, 401)
 })
 
 test('a business in the query or in a header gives no access', async () => {

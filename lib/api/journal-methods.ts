@@ -39,7 +39,7 @@ export interface JournalMethods {
    * const { matched, ids } = await marketplace.journal.replayAll({ status: 'dead' }, { dryRun: true })
    * await marketplace.journal.replayAll({ status: 'dead', name: 'application/installed' }, { limit: 10 })
    */
-  replayAll(filter: ReplayFilter, options?: { limit?: number; dryRun?: boolean }): Promise<ReplaySummary>
+  replayAll(filter: ReplayFilter, options?: ReplayOptions): Promise<ReplaySummary>
   /**
    * Records an action of a person as an entry of the kind `action`, and gives the logger a line of it. No handler gets it.
    * Its retention is `retention.actionsMs`. Name the business and the subscription in their own fields: an erasure
@@ -48,5 +48,19 @@ export interface JournalMethods {
    * @example
    * await marketplace.journal.recordAction({ actor: 'ada', action: 'replay', entryId: id, reason: 'ticket 812' })
    */
-  recordAction(action: Action): Promise<{ id: string }>
+  recordAction(action: Action): Promise<RecordedAction>
+}
+
+/** How to replay several entries. */
+interface ReplayOptions {
+  /** The most entries: 1 to 1,000, default 100. */
+  limit?: number
+  /** Only shows what would be replayed. */
+  dryRun?: boolean
+}
+
+/** An action that the journal has recorded. */
+interface RecordedAction {
+  /** The id of its entry. */
+  id: string
 }

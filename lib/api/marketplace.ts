@@ -144,8 +144,8 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   explain(businessUid: string | number, options?: ExplainOptions): Promise<Decision>
   /**
    * Waits until the business may use the app, for the page to which a buyer returns. Resolves with the decision: of a yes as
-   * soon as it is known, otherwise the last one after `timeoutMs` (default 30 s), or when the marketplace closes. A change
-   * wakes it, so thousands may wait. With `platform.findSubscriptions` it searches again for a business of which no
+   * soon as it is known, of an item that is not the app's at once, otherwise the last one after `timeoutMs` (default 30 s), or
+   * when the marketplace closes. A change wakes it, so thousands may wait. With `platform.findSubscriptions` it searches again for a business of which no
    * subscription was read. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
    *
    * @example const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
@@ -231,7 +231,10 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
      *
      * @example const { subscriptions } = await marketplace.subscriptions.refreshAll({ withinMs: 600_000 })
      */
-    refreshAll(options?: { withinMs?: number }): Promise<{ subscriptions: number }>
+    refreshAll(options?: { withinMs?: number }): Promise<{
+      /** How many subscriptions are read. */
+      subscriptions: number
+    }>
   }
   /**
    * Shows, refreshes, exports and erases all that is stored of a business. Its methods reject with `argument_invalid`,

@@ -12,7 +12,10 @@ import type { Token } from '../platform/token.js'
 export interface WebhookMethods<Custom extends EventDefinitions = Record<never, never>> {
   /** Every event by its registration name, the app's own included, with the kinds of token that register it. */
   readonly events: {
-    readonly [Name in keyof Registry<Custom>]: { readonly tokens: Registry<Custom>[Name]['tokens'] }
+    readonly [Name in keyof Registry<Custom>]: {
+      /** The kinds of token that register the event. */
+      readonly tokens: Registry<Custom>[Name]['tokens']
+    }
   }
   /**
    * The address to register with the platform: `mountUrl` and the first delivery secret. Treat it as a secret.
@@ -45,5 +48,12 @@ export interface WebhookMethods<Custom extends EventDefinitions = Record<never, 
 
 /** For each event its own kinds of token, so that a union of events does not mix them. */
 type WebhookRegistration<Name extends EventName<R>, R extends EventDefinitions> = {
-  [Each in Name]: { event: Each; targetUrl: string; token: Token<TokensOf<Each, R>> }
+  [Each in Name]: {
+    /** The registration name of the event. */
+    event: Each
+    /** The address of `targetUrl(mountUrl)`, which ends with the delivery secret. */
+    targetUrl: string
+    /** A token of a kind that registers the event, such as that of `fetchAppToken(businessUid)`. */
+    token: Token<TokensOf<Each, R>>
+  }
 }[Name]

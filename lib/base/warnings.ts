@@ -22,7 +22,7 @@ export const WARNINGS = {
     'The `otherwise` of listener() threw or rejected. The request got a 500, or its reply was cut off. Handle the error in your app',
   purchase_url_failed:
     'The function purchaseUrl of requireEntitlement() gave no address that a link may have, so the 402 has no link. It must ' +
-    'return an absolute http(s) address, a path that begins with one /, or nothing',
+    'return an absolute http(s) address, a path that begins with one /, or nothing, within 5 s',
   listen_unavailable:
     'Notifications of PostgreSQL do not arrive here (a pooler in transaction mode?). This instance sees changes made ' +
     'by others within five seconds instead of at once. Nothing is lost. For changes at once, connect directly',

@@ -35,13 +35,23 @@ export interface Decision {
   /** True when the evidence is older than `maxStaleMs`, or the store could not be read just now. */
   stale: boolean
   /** Only with the reasons `other_app` and `other_item`: the items that the business has, and those that would give access. */
-  otherItems?: { bought: string[]; accepted: string[] }
+  otherItems?: {
+    /** The items that the business has. */
+    bought: string[]
+    /** The items of which any would give access. */
+    accepted: string[]
+  }
   /**
-   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. `answered`: the platform
-   * has answered once; until then the reason is `not_read_yet`, whatever was named. `pending`: an answer is awaited. `failure`:
-   * error code of the last search, if it failed.
+   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read.
    */
-  search?: { answered: boolean; pending: boolean; failure: string | null }
+  search?: {
+    /** The platform has answered once. Until then the reason is `not_read_yet`, whatever was named. */
+    answered: boolean
+    /** An answer is awaited. */
+    pending: boolean
+    /** Error code of the last search, if it failed. */
+    failure: string | null
+  }
   /** The known subscriptions of the business, and what each means for the decision. */
   subscriptions: SubscriptionVerdict[]
 }
@@ -56,7 +66,7 @@ export interface SubscriptionVerdict {
   purchase_state: string | null
   /** Whether this subscription lets the business in. */
   entitled: boolean
-  /** When its access ends by `entitledWhen`: ISO 8601, UTC. */
+  /** When its access ends by `entitledWhen`, or has ended: ISO 8601, UTC. */
   accessUntil: string | null
   /** Why: a key of `REASONS`. */
   reason: Reason
@@ -192,7 +202,7 @@ interface Judgement {
   reason: Reason
   /** What the app's own rule did instead of answering. */
   failure?: string
-  /** When the access ends that the rule gives. */
+  /** When the access ends that the rule gives, or has ended. */
   until?: number | null
 }
 
@@ -203,7 +213,10 @@ function reasonFor(subscription: Subscription, rules: DecisionRules, now: number
   if (isOfOtherApp(record.purchasable_uid, rules)) return { reason: 'other_app' }
   const answer = rules.entitledWhen(record, now)
   if ('failure' in answer) return { reason: 'entitled_when_failed', ...answer }
-  if (!answer.entitled) return { reason: grants(subscription.state) ? 'denied_by_rule' : 'not_purchased' }
+  if (!answer.entitled) {
+    const reason = grants(subscription.state) ? 'denied_by_rule' : 'not_purchased'
+    return { reason, until: answer.endedAt ?? null }
+  }
   if (readAt === null || now - readAt > rules.maxStaleMs) return { reason: 'stale' }
   return { reason: 'purchased', until: answer.until }
 }
@@ -259,10 +272,8 @@ function endOf(entitling: readonly SubscriptionVerdict[]): string | null {
 /** The most subscriptions in an explanation: a sender with the delivery secret can forge any number of them. */
 const MAX_EXPLAINED = 20
 
-function describe(
-  { subscription_uid, purchase_state, accessUntil, asOf, failure, pending, ruleFailure }: SubscriptionVerdict,
-  now: number,
-) {
+function describe(verdict: SubscriptionVerdict, now: number) {
+  const { subscription_uid, purchase_state, asOf, failure, pending, ruleFailure } = verdict
   const read =
     asOf === null ? 'never read' : `${purchase_state ?? 'no longer shown'}, confirmed ${age(asOf, now)} ago`
   const trouble = failure
@@ -271,8 +282,15 @@ function describe(
       ? '; a read is under way'
       : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
-  const end = accessUntil === null ? '' : `; access until ${accessUntil}`
-  return `Subscription ${subscription_uid}: ${read}${end}${trouble}${rule}.`
+  return `Subscription ${subscription_uid}: ${read}${accessInWords(verdict)}${trouble}${rule}.`
+}
+
+/** What the rule of the app adds to the state of a subscription. */
+function accessInWords({ entitled, purchase_state, accessUntil }: SubscriptionVerdict): string {
+  if (!entitled) return accessUntil === null ? '' : `; access ended at ${accessUntil}`
+  const end = accessUntil === null ? '' : ` until ${accessUntil}`
+  if (!grants(purchase_state)) return `; entitledWhen gives access${end}`
+  return end && `; access${end}`
 }
 
 function age(asOf: string, now: number): string {

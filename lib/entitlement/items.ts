@@ -17,7 +17,8 @@ import {
 export interface ItemOptions {
   /**
    * Only a subscription of this item, or of one of these, entitles. If the field is present it must name an item:
-   * `undefined` and an empty list name none, and deny. Without the field every item of the app counts.
+   * `undefined` and an empty list name none, and deny. Without the field every item of the app counts. A field that no
+   * question has denies too.
    */
   purchasableUid?: PurchasableUids
 }
@@ -83,11 +84,24 @@ export function firstEndInMs({ subscriptions, entitled }: Decision, maxStaleMs: 
 
 /**
  * Whether `options` restrict the items. A value that is not an object (a text, the index of a list) does, and names
- * none.
+ * none, and so does a field that no question has: it may be a misspelt `purchasableUid`.
  */
 function namesItems(options: ItemOptions | undefined): boolean {
   if (options === undefined) return false
-  return typeof options !== 'object' || options === null || 'purchasableUid' in options
+  if (typeof options !== 'object' || options === null || 'purchasableUid' in options) return true
+  for (const field in options) if (!Object.hasOwn(OTHER_OPTIONS, field)) return true
+  return false
+}
+
+/** The options of a question that are not about items. */
+const OTHER_OPTIONS = { search: true, timeoutMs: true, signal: true }
+
+/** The words for the first field of `options` that is not a known one; undefined without one. */
+export function unknownOption(options: object, known: readonly string[]): string | undefined {
+  const field = Object.keys(options).find((each) => !known.includes(each))
+  return field === undefined
+    ? undefined
+    : `unknown option ${JSON.stringify(field)}, known are ${known.join(', ')}`
 }
 
 function isAmong(items: readonly string[], item: unknown): boolean {

@@ -6,8 +6,8 @@ import type { SubscriptionRecord } from '../base/record.js'
 
 /**
  * The option `entitledWhen`: which records let a business in. It answers at once, for the time `now` (milliseconds, as of
- * `Date.now()`). `until` says when its answer ends, in any form that `new Date` takes. Then access ends, and the rule is
- * asked again. Without it the answer holds until the record changes. Each end makes a read, so give the end itself: one that
+ * `Date.now()`). `until` says when its answer ends, in any form that `new Date` takes: a number is milliseconds. Then access
+ * ends, and the rule is asked again. Without it the answer holds until the record changes. Each end makes a read, so give the end itself: one that
  * moves with `now` makes a read each time it comes.
  *
  * @example
@@ -16,16 +16,31 @@ import type { SubscriptionRecord } from '../base/record.js'
  */
 export type EntitledWhen = (
   record: SubscriptionRecord,
-  at: { now: number },
-) => boolean | { entitled: boolean; until?: Date | string | number | null | undefined }
+  at: {
+    /** The time of the question, in milliseconds, as of `Date.now()`. */
+    now: number
+  },
+) => boolean | RuleAnswerUntil
+
+/** An answer that may have an end. */
+interface RuleAnswerUntil {
+  /** Whether the record gives access. */
+  entitled: boolean
+  /** When this answer ends: a `Date`, a text that `new Date` takes, or milliseconds. */
+  until?: Date | string | number | null | undefined
+}
 
 /** The answer of `entitledWhen` about a record, or why it gave none. */
 export type RuleAnswer = Answer | { failure: string }
 
-/** `until`: when the answer ends, in milliseconds; null while only a change of the record ends it. */
+/**
+ * `until`: when the answer ends, in milliseconds; null while only a change of the record ends it. `endedAt`: when access has
+ * ended by the `until` of the rule.
+ */
 interface Answer {
   entitled: boolean
   until: number | null
+  endedAt?: number
 }
 
 const OPEN: Answer = { entitled: true, until: null }
@@ -123,8 +138,14 @@ function answerIn(answer: unknown, now: number): Answer | undefined {
   }
   if (typeof entitled !== 'boolean') return undefined
   const until = given === null ? null : new Date(given).getTime()
-  if (Number.isNaN(until)) return undefined
-  return until !== null && until <= now ? CLOSED : { entitled, until }
+  if (Number.isNaN(until) || isInSeconds(given)) return undefined
+  if (until === null || until > now) return { entitled, until }
+  return entitled ? { ...CLOSED, endedAt: until } : CLOSED
+}
+
+/** Whether a number is a time in seconds: from 2001 on. In milliseconds it would lie before March 1973. */
+function isInSeconds(until: unknown): boolean {
+  return typeof until === 'number' && until >= 1e9 && until < 1e11
 }
 
 function describe(answer: unknown): string {
@@ -132,9 +153,10 @@ function describe(answer: unknown): string {
   if (answer === undefined) return 'nothing, not true or false'
   if (typeof answer !== 'object' || !('entitled' in answer))
     return `a value of type ${typeof answer}, not true or false`
-  return typeof answer.entitled === 'boolean'
-    ? 'an `until` that is no date'
-    : 'an `entitled` that is neither true nor false'
+  if (typeof answer.entitled !== 'boolean') return 'an `entitled` that is neither true nor false'
+  return 'until' in answer && isInSeconds(answer.until)
+    ? 'an `until` in seconds, not in milliseconds'
+    : 'an `until` that is no date'
 }
 
 /** Faults of the option: a rule that cannot answer at once, as far as its class shows it. */

@@ -84,7 +84,7 @@ export const REASONS = {
     rank: 0,
     entitled: true,
     known: true,
-    meaning: 'The app is purchased.',
+    meaning: 'A subscription gives access.',
     next: 'The subscription gives access. If the customer has none, ask them to sign out and in again, and check that they use the account of this business.',
     action: 'none',
     customer:
@@ -118,7 +118,7 @@ export const REASONS = {
     entitled: false,
     known: false,
     meaning:
-      'The subscription was purchased when last read, but the platform has not confirmed it for too long.',
+      'The subscription gave access when last read, but the platform has not confirmed it for too long.',
     next: 'Read again. If the answer does not change, the app cannot read the platform: send this to an operator. Inform the customer that the problem is on our side.',
     action: 'refresh',
     customer: ON_OUR_SIDE,

@@ -3,7 +3,7 @@ import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { nextTurn } from '../base/waiting.js'
 import type { Decision, SubscriptionVerdict } from './decide.js'
-import type { ItemOptions } from './items.js'
+import { type ItemOptions, unknownOption } from './items.js'
 
 /**
  * How long to wait, and for which items.
@@ -17,6 +17,7 @@ export interface WaitOptions extends ItemOptions {
   signal?: AbortSignal
 }
 
+const OPTIONS: readonly (keyof WaitOptions)[] = ['purchasableUid', 'timeoutMs', 'signal']
 const DEFAULT_MS = 30 * SECOND
 const MAX_MS = 60 * MINUTE
 /** A hint may be lost. So everybody who waits looks again after about this time. */
@@ -60,11 +61,12 @@ export function createEntitlementWaits(options: {
 
   return {
     /**
-     * Resolves with the decision as soon as it is yes, or with the last one when time is up or the marketplace closes.
+     * Resolves with the decision as soon as it is yes, or can never be because the item is not one of the app's; else with the
+     * last one when time is up or the marketplace closes.
      * Rejects with the reason of `signal`, and with `argument_invalid` for a wrong option.
      */
     async wait(businessUid: string, given: WaitOptions = {}): Promise<Decision> {
-      const { timeoutMs = DEFAULT_MS, signal, ...asked } = checked(given)
+      const { timeoutMs, signal } = checked(given)
       signal?.throwIfAborted()
       const endsAt = clock.monotonic() + timeoutMs
       let hasChanged = false
@@ -80,10 +82,11 @@ export function createEntitlementWaits(options: {
       try {
         for (;;) {
           hasChanged = false
-          const decision = await explain(businessUid, asked)
+          const decision = await explain(businessUid, given)
           signal?.throwIfAborted()
           const leftMs = endsAt - clock.monotonic()
-          if (decision.entitled || leftMs <= 0 || isClosed) return decision
+          const isFinal = decision.entitled || decision.reason === 'item_unknown'
+          if (isFinal || leftMs <= 0 || isClosed) return decision
           if (hasChanged) continue
           const isUnknown = !decision.subscriptions.some(isShown)
           if (isUnknown && searches < looks) {
@@ -128,8 +131,11 @@ export function createEntitlementWaits(options: {
 /** Whether the platform has shown the subscription. */
 const isShown = ({ asOf }: SubscriptionVerdict) => asOf !== null
 
-function checked(options: WaitOptions): WaitOptions {
+/** The two options with their defaults. A value that is not an object names no item, so `explain` answers no. */
+function checked(options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } {
   const { timeoutMs = DEFAULT_MS, signal } = (options ?? {}) as Record<keyof WaitOptions, unknown>
+  const unknown = typeof options === 'object' && unknownOption(options ?? {}, OPTIONS)
+  if (unknown) throw new MarketplaceError('argument_invalid', `Cannot wait: ${unknown}`)
   if (typeof timeoutMs !== 'number' || !(timeoutMs >= 0 && timeoutMs <= MAX_MS))
     throw new MarketplaceError(
       'argument_invalid',
@@ -137,5 +143,5 @@ function checked(options: WaitOptions): WaitOptions {
     )
   if (signal !== undefined && !(signal instanceof AbortSignal))
     throw new MarketplaceError('argument_invalid', 'Cannot wait: signal must be an AbortSignal')
-  return options
+  return { timeoutMs, signal }
 }

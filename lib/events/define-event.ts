@@ -69,7 +69,7 @@ export function definitionFaults(name: string, definition: EventDefinition): str
   if (name === '') faults.push('an event needs a name')
   if (name === '*') faults.push('an event cannot be named "*", which stands for all events')
   if (typeof definition !== 'object' || definition === null)
-    return [...faults, `event "${name}" is not an object`]
+    return [...faults, `event "${name}" is not an object: make it with defineEvent({ … })`]
   for (const field of ['entity_name', 'event_type'] as const) {
     // A name with a control character would never match, and would break the lookup key of the pair.
     const fit = typeof definition[field] === 'string' && /^\P{Cc}+$/u.test(definition[field])

@@ -10,7 +10,14 @@ import { type Body, notUtf8, tooLarge, unreadable } from './envelopes.js'
  * A request of `node:http`. An earlier middleware that reads the request sets `body`. Many apps also store the bytes in
  * `rawBody` (in the `verify` option of their parser), and some hosts do so for every request.
  */
-export type BodyRequest = IncomingMessage & { body?: unknown; rawBody?: unknown; _body?: unknown }
+export type BodyRequest = IncomingMessage & {
+  /** What an earlier middleware has read, parsed or not. */
+  body?: unknown
+  /** The bytes that it has read. */
+  rawBody?: unknown
+  /** The parsers of Express set it when they have read the request. */
+  _body?: unknown
+}
 
 interface BodyOptions {
   /** Most bytes a body may have, before and after decompression. */

@@ -1,7 +1,13 @@
 import { MarketplaceError } from '../base/errors.js'
 import { identifierOf } from '../base/record.js'
 import type { Decision } from '../entitlement/decide.js'
-import { type ItemOptions, isOneOfTheApps, itemsOf, type PurchasableUids } from '../entitlement/items.js'
+import {
+  type ItemOptions,
+  isOneOfTheApps,
+  itemsOf,
+  type PurchasableUids,
+  unknownOption,
+} from '../entitlement/items.js'
 import type { AppRequest } from './call-next.js'
 
 /** What answers for a business. */
@@ -45,10 +51,14 @@ interface Asker {
 /**
  * Finds the decision for the business that makes a request, in two steps, because only the first runs the app's code.
  *
- * Throws `argument_invalid` when `businessUid` is not a function, or `purchasableUid` names an item of another app. `task`
- * is what the message says cannot be done.
+ * Throws `argument_invalid` when `businessUid` is not a function, `purchasableUid` names an item of another app, or an option
+ * is neither one of these nor in `more`. `task` is what the message says cannot be done.
  */
-export function createDecisionForRequest(port: DecisionPort, options: EntitlementRouteOptions, task: string) {
+export function createDecisionForRequest(
+  port: DecisionPort,
+  options: EntitlementRouteOptions,
+  { task, more = [] }: { task: string; more?: readonly string[] },
+) {
   const { businessUid } = (options ?? {}) as Partial<EntitlementRouteOptions>
   if (typeof businessUid !== 'function') {
     throw new MarketplaceError(
@@ -56,6 +66,8 @@ export function createDecisionForRequest(port: DecisionPort, options: Entitlemen
       `Cannot ${task}: businessUid must be a function from the request to the uid of its business`,
     )
   }
+  const unknown = unknownOption(options, ['businessUid', 'purchasableUid', ...more])
+  if (unknown) throw new MarketplaceError('argument_invalid', `Cannot ${task}: ${unknown}`)
   const itemsFor = itemsOfOptions(options, port.purchasableUids ?? [], task)
 
   return {

@@ -20,13 +20,13 @@ export type EntitlementRoute = (req: AppRequest, res: AppResponse, next: Next) =
  * A request without a business gets 401 `business_missing`, and a method other than GET and HEAD 405
  * `method_not_allowed`. A failed lookup counts as not known. An error of the app's own `businessUid` goes to `next`.
  *
- * `entitlementRoute` throws `argument_invalid` when its options are not functions, or name an item of another app.
+ * `entitlementRoute` throws `argument_invalid` when its options are not functions, name an item of another app, or are unknown.
  */
 export function createEntitlementRoute(port: DecisionPort & { clock?: Clock }) {
   const { clock = systemClock } = port
 
   return function entitlementRoute(options: EntitlementRouteOptions): EntitlementRoute {
-    const { askerOf, decisionFor } = createDecisionForRequest(port, options, TASK)
+    const { askerOf, decisionFor } = createDecisionForRequest(port, options, { task: TASK })
 
     return async function answerEntitlement(req, res, next) {
       // Express 4 ignores the promise of a handler, so a rejection would end the process.

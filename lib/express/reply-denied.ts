@@ -41,24 +41,40 @@ export function replyDenied(
   const headers = errorHeaders(status, 'text/html; charset=utf-8')
   const isRead = req.method === 'GET' || req.method === 'HEAD'
   const retryAfter = isRead ? headers['Retry-After'] : undefined
-  const text = page(retryAfter === undefined ? sentence : RETRIES, { retryAfter, purchaseUrl })
-  reply(req, res, status, text, headers, clock)
+  if (retryAfter === undefined) reply(req, res, status, page(sentence, purchaseUrl), headers, clock)
+  else
+    reply(
+      req,
+      res,
+      status,
+      page(RETRIES),
+      { ...headers, Refresh: `${retryAfter};url=${queryOf(req)}` },
+      clock,
+    )
 }
 
+/**
+ * The address of the page itself, relative to it, because a proxy may have changed the path. A `Refresh` without one loads
+ * nothing if the address has a fragment.
+ */
+function queryOf({ url = '' }: IncomingMessage): string {
+  return (URL.canParse(url, HERE) && new URL(url, HERE).search) || '?'
+}
+
+const HERE = 'http://here.invalid'
+
 /** The sentences contain no character that HTML escapes. */
-function page(
-  sentence: string,
-  { retryAfter, purchaseUrl }: { retryAfter?: string | undefined; purchaseUrl?: string | undefined },
-): string {
-  const refresh = retryAfter === undefined ? '' : `<meta http-equiv="refresh" content="${retryAfter}">\n`
+function page(sentence: string, purchaseUrl?: string): string {
   const link = purchaseUrl === undefined ? '' : `<p><a href="${escaped(purchaseUrl)}">Buy this app</a></p>\n`
   return `<!doctype html>
 <html lang="en">
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-${refresh}<title>${sentence}</title>
-<p>${sentence}</p>
-${link}</html>
+<title>${sentence}</title>
+<main>
+<h1>${sentence}</h1>
+${link}</main>
+</html>
 `
 }
 

@@ -1,5 +1,6 @@
-import { type Clock, systemClock } from '../base/clock.js'
+import { type Clock, SECOND, systemClock } from '../base/clock.js'
 import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
+import { withDeadline } from '../base/waiting.js'
 import type { Decision } from '../entitlement/decide.js'
 import { type AppRequest, type AppResponse, asError, callNext, type Next } from './call-next.js'
 import {
@@ -52,8 +53,8 @@ export interface GuardDecision {
 export interface RequireEntitlementOptions extends EntitlementRouteOptions {
   /**
    * Where a business can buy the app: an absolute http(s) address, or a path that begins with one `/`. The 402 has it as a
-   * link on its page, and as `purchase_url` in its problem. A function may return none. If it throws or returns anything
-   * else, the reply has no link, and a process warning says so. `onDenied` replies without it.
+   * link on its page, and as `purchase_url` in its problem. A function may return none. If it throws, takes longer
+   * than 5 s or returns anything else, the reply has no link, and a process warning says so. `onDenied` replies without it.
    */
   purchaseUrl?: string | ((req: AppRequest) => PurchaseUrl | Promise<PurchaseUrl>) | undefined
   /**
@@ -88,15 +89,18 @@ declare global {
  * not known. An error of the app's own `businessUid` or `onDenied` goes to `next`. The routes behind the gate find the
  * decision in `res.locals.entitlement`.
  *
- * `requireEntitlement` throws `argument_invalid` when its options are not functions, name an item of another app, or have a
- * `purchaseUrl` that no link may have.
+ * `requireEntitlement` throws `argument_invalid` when its options are not functions, name an item of another app, are unknown, or
+ * have a `purchaseUrl` that no link may have.
  */
 export function createRequireEntitlement(port: EntitlementPort) {
   const { clock = systemClock } = port
 
   return function requireEntitlement(options: RequireEntitlementOptions): Guard {
-    const { askerOf, decisionFor } = createDecisionForRequest(port, options, TASK)
-    const purchaseUrlFor = purchaseUrlOfOptions(options, port)
+    const { askerOf, decisionFor } = createDecisionForRequest(port, options, {
+      task: TASK,
+      more: ['purchaseUrl', 'onDenied'],
+    })
+    const purchaseUrlFor = purchaseUrlOfOptions(options, { ...port, clock })
     const { onDenied = replyBriefly } = options
     if (typeof onDenied !== 'function') throw refusal('onDenied must be a function')
 
@@ -150,10 +154,14 @@ function localsOf(res: AppResponse): { entitlement?: Decision | undefined } {
   return res.locals
 }
 
+/** How long a visitor waits for the link. */
+const PURCHASE_URL_MS = 5 * SECOND
+const LATE = Symbol('late')
+
 /** The address for the reply to a request; undefined without one. Never rejects. */
 function purchaseUrlOfOptions(
   { purchaseUrl }: RequireEntitlementOptions,
-  { onPurchaseUrlFailed }: EntitlementPort,
+  { onPurchaseUrlFailed, clock }: EntitlementPort & { clock: Clock },
 ): (req: AppRequest) => Promise<string | undefined> {
   if (typeof purchaseUrl !== 'function') {
     if (purchaseUrl !== undefined && !isLinkable(purchaseUrl))
@@ -164,12 +172,14 @@ function purchaseUrlOfOptions(
   }
   return async (req) => {
     try {
-      const given: unknown = await purchaseUrl(req)
+      const asked: Promise<unknown> = Promise.resolve(purchaseUrl(req))
+      const given = await withDeadline(asked, PURCHASE_URL_MS, clock, () => LATE)
       if (given === undefined || given === null) return undefined
       if (isLinkable(given)) return given
       onPurchaseUrlFailed?.(`returned a value of type ${typeof given} that no link may have`, typeof given)
     } catch (error) {
-      onPurchaseUrlFailed?.(`threw ${messageOf(error)}`, classOf(error))
+      if (error === LATE) onPurchaseUrlFailed?.(`did not answer within ${PURCHASE_URL_MS / SECOND} s`, 'late')
+      else onPurchaseUrlFailed?.(`threw ${messageOf(error)}`, classOf(error))
     }
     return undefined
   }

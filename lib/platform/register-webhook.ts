@@ -1,5 +1,6 @@
 import type { TokenKind } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
+import { isThenable } from '../base/waiting.js'
 import { errorText, type Http, type HttpReply, isError } from './http.js'
 import { isHeaderSafe, type Token } from './token.js'
 
@@ -39,7 +40,9 @@ export function createRegisterWebhook(options: {
       const kind =
         typeof token?.kind === 'string'
           ? `a token of kind ${token.kind}`
-          : `a value that is not a token: pass ${wrapped}`
+          : isThenable(token)
+            ? 'a promise of one: await it'
+            : `a value that is not a token: pass ${wrapped}`
       throw new MarketplaceError(
         'token_kind_not_accepted',
         `Cannot register for ${event}: it takes a token of kind ${kinds.join(' or ')}, not ${kind}`,

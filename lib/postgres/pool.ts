@@ -24,8 +24,11 @@ export interface PostgresPool {
   on(event: 'error', listener: (error: Error) => void): unknown
   /** Removes a listener. */
   off(event: 'error', listener: (error: Error) => void): unknown
-  /** The options of the pool: `max` is the most connections at once. */
-  options?: { max?: number }
+  /** The options of the pool. */
+  options?: {
+    /** The most connections at once. */
+    max?: number
+  }
 }
 
 /** The longest wait for a connection: a network that drops packets must not hold a delivery for ever. */

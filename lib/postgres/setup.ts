@@ -99,7 +99,7 @@ const PASSWORD_MISSING =
   'the server asks for a password, and the address has none: write postgres://user:password@host/database, or set PGPASSWORD'
 
 const WHY: Record<string, string> = {
-  '28P01': 'the user name or the password is wrong (28P01)',
+  '28P01': 'the user name or the password is wrong, or the address has no password (28P01)',
   '28000': 'this user may not connect from here (28000)',
   '3D000': 'the database does not exist (3D000); create it first',
 }

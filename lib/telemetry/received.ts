@@ -39,7 +39,7 @@ export function createSaid(words: readonly string[] = []): Said {
     /** A text may quote what was given, so it is said only if that is known. */
     const isSaid = (part: string) => repeats !== undefined && !repeats.has(part)
     const nameOf = (part: string) => (repeats?.has(part) ? 'an error' : part)
-    const why = received === undefined ? '' : ', whose message repeats what was received'
+    const why = `, whose message ${received === undefined ? 'may repeat' : 'repeats'} what was received`
 
     function inner(error: unknown, innerText: string, innerName: string): string {
       const own = ownCode(error)

@@ -38,7 +38,12 @@ export interface Faults {
  */
 export interface Simulator {
   /** Listens; resolves to the two base addresses. A second call returns the same addresses. */
-  start(): Promise<{ baseUrl: string; authUrl: string }>
+  start(): Promise<{
+    /** For the option `platform.baseUrl`. */
+    baseUrl: string
+    /** For the option `platform.authUrl`. */
+    authUrl: string
+  }>
   /** Stops at once, drops deliveries under way, and leaves no socket or timer open. */
   close(): Promise<void>
   /** Address of the platform API: the register and read calls. Throws `argument_invalid` before `start()`. */

@@ -10,9 +10,18 @@ export type FaultPoint = Endpoint | 'platform' | 'delivery'
 /** Milliseconds, or the bounds between which the seed chooses a value each time. */
 export type Span = number | readonly [least: number, most: number]
 
-type OnCall = { on: Endpoint | 'platform' }
-type OnRead = { on: 'read' }
-type OnDelivery = { on: 'delivery' }
+type OnCall = {
+  /** The call that it strikes; `platform` is all of them. */
+  on: Endpoint | 'platform'
+}
+type OnRead = {
+  /** It strikes reads of subscriptions. */
+  on: 'read'
+}
+type OnDelivery = {
+  /** It strikes deliveries of events. */
+  on: 'delivery'
+}
 
 interface StatusFault {
   /** Answers with a status of your choice. */

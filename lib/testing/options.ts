@@ -69,7 +69,9 @@ export function resolveOptions(options: SimulatorOptions): ResolvedOptions {
     ...(isText(clientId) ? [] : ['clientId must be a string']),
     ...(isText(clientSecret) ? [] : ['clientSecret must be a string']),
     ...(apps.length > 0 ? [] : ['apps must name at least one']),
-    ...(twice(apps.map(({ codeName = 'app' }) => codeName)) ? ['two apps have the same codeName'] : []),
+    ...(twice(apps.map(({ codeName = 'app' }) => codeName))
+      ? ['two apps have the same codeName: give each its own, also two items of one app']
+      : []),
     ...(twice(apps.map(({ purchasableUid }) => purchasableUid))
       ? ['two apps have the same purchasableUid']
       : []),

@@ -43,6 +43,11 @@ const BROKEN: readonly [string, () => unknown, RegExp][] = [
     () => ({ entitled: true, until: 'soon' }),
     /entitledWhen returned an `until` that is no date/,
   ],
+  [
+    'returns an `until` in seconds',
+    () => ({ entitled: true, until: Math.floor(Date.now() / 1_000) + 3_600 }),
+    /entitledWhen returned an `until` in seconds, not in milliseconds/,
+  ],
 ]
 
 describe("J70 the app's own rule", () => {

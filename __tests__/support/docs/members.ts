@@ -71,7 +71,10 @@ function parse(file: string): Source {
 /** What a file imports or passes on from another file of the package. */
 const NAMES_FROM = /^(?:import|export) (?:type )?\{([^}]*)\} from '(\.[^']*)'/gm
 
-/** The members of a type, one on a line of its own each, and those that no docstring precedes directly. */
+/**
+ * The members of a type, and those that no docstring precedes directly. In an object on one line none can have a docstring,
+ * except among the arguments of a method.
+ */
 function membersOf(text: string): Pick<Documented, 'members' | 'bare'> {
   const [members, bare]: [string[], string[]] = [[], []]
   let [isDocumented, isComment] = [false, false]
@@ -91,6 +94,12 @@ function membersOf(text: string): Pick<Documented, 'members' | 'bare'> {
       if (!isDocumented) bare.push(name)
     }
     isDocumented = false
+    const inOne = /[(<]/.test(open.join('')) ? [] : line.replace(/\([^()]*\)/g, '').matchAll(/\{ [^{}]+ \}/g)
+    for (const [object] of inOne)
+      for (const [, name = ''] of object.matchAll(/[{;] (?:readonly )?(\w+)\??:/g)) {
+        members.push(name)
+        bare.push(name)
+      }
     const code = line.replace(/'[^']*'|=>/g, '')
     for (const { 0: bracket, index } of code.matchAll(/[(){}<>]/g)) {
       if (')}>'.includes(bracket)) open.pop()

@@ -9,7 +9,7 @@ export const ALLOWED: Decision = {
   known: true,
   entitledItems: ['pro'],
   reason: 'purchased',
-  explanation: 'The app is purchased. Subscription 4711: purchased, confirmed 3 s ago.',
+  explanation: 'A subscription gives access. Subscription 4711: purchased, confirmed 3 s ago.',
   accessUntil: '2026-04-01T00:00:00.000Z',
   asOf: AS_OF,
   stale: false,

@@ -38,7 +38,7 @@ export function addRestore(program: Command, act: Act) {
             store_in_use: 'Stop every process of the app, run this command, and start the app again.',
           })
         })
-        const marketplace = await context.open({ isFree: true })
+        const marketplace = await context.open()
         await context.record(marketplace, { action: 'restore', about: resolve(backup) })
         const { path, formerPath, subscriptions } = restored
         out.result({ backup: resolve(backup), ...restored }, () =>

@@ -11,7 +11,7 @@ import {
   type MarketplaceOptions,
   type PostgresStore,
 } from '../../index.js'
-import { hasStore, sqlitePath, storeFaults } from '../../store-option.js'
+import { hasStore, isInUse, sqlitePath, storeFaults } from '../../store-option.js'
 import { optionsFromFile } from './config-file.js'
 import { type ExitCode, Stop, UNAVAILABLE, USAGE } from './exit-codes.js'
 import type { Output } from './output.js'
@@ -57,10 +57,10 @@ export interface Context {
   /** A marketplace with some options replaced, closed when the command ends. Throws `Stop` with the faults of the settings. */
   create(replaced?: Partial<MarketplaceOptions>): Promise<Marketplace>
   /**
-   * A marketplace over the database of the app, opened, without a worker. `isFree`: no other process holds the database, so
-   * a slow opening has another cause, such as its size. `asksPlatform`: it also calls the platform, so it needs all settings.
+   * A marketplace over the database of the app, opened, without a worker. `asksPlatform`: it also calls the platform, so it
+   * needs all settings.
    */
-  open(options?: { mayCreate?: boolean; isFree?: boolean; asksPlatform?: boolean }): Promise<Marketplace>
+  open(options?: { mayCreate?: boolean; asksPlatform?: boolean }): Promise<Marketplace>
   /** Records the action in the journal before it begins. */
   record(marketplace: Marketplace, action: Action): Promise<void>
   close(): Promise<void>
@@ -120,25 +120,21 @@ export function createContext(given: {
     options,
     create,
 
-    async open({ mayCreate = false, isFree = false, asksPlatform = false } = {}) {
+    async open({ mayCreate = false, asksPlatform = false } = {}) {
       const given = await options({ isDatabaseOnly: !asksPlatform })
       const { store = 'sqlite:marketplace.db' } = given
-      const mayBeHeld = !isFree && typeof store === 'string' && sqlitePath(store) !== undefined
-      const waiting = setTimeout(() => mayBeHeld && out.note(WHILE_IN_USE), IN_USE_AFTER_MS)
-      try {
-        // Faults of the settings come first: a missing database may be a consequence of them.
-        const missing = await whyNoDatabase(store, { mayCreate, config })
-        const marketplace = await create({
-          ...(asksPlatform ? {} : withUnused(given)),
-          worker: false,
-          store: missing ? NO_STORE : store,
-        })
-        if (missing) throw missing
-        await marketplace.start()
-        return marketplace
-      } finally {
-        clearTimeout(waiting)
-      }
+      // The opening tries for five seconds.
+      if (typeof store === 'string' && (await isInUse(store))) out.note(WHILE_IN_USE)
+      // Faults of the settings come first: a missing database may be a consequence of them.
+      const missing = await whyNoDatabase(store, { mayCreate, config })
+      const marketplace = await create({
+        ...(asksPlatform ? {} : withUnused(given)),
+        worker: false,
+        store: missing ? NO_STORE : store,
+      })
+      if (missing) throw missing
+      await marketplace.start()
+      return marketplace
     },
 
     async record(marketplace, { about, ...action }) {
@@ -178,11 +174,9 @@ export function reasonWith(given: string | undefined, about: string): string {
 
 const NO_STORE = 'sqlite::memory:'
 
-/** An opening of a free database takes some milliseconds. One that is in use is tried for five seconds. */
-const IN_USE_AFTER_MS = 700
 const WHILE_IN_USE =
-  'The database does not open yet. If the app runs here with an older SQLite (Node 20, or 22), it holds the file: use the ' +
-  'console of the app (marketplace-webhooks/console), or stop the app for this command.'
+  'Another process holds the database, as an app on an older SQLite (Node 20, or 22) does. Use the console of the app ' +
+  '(marketplace-webhooks/console), or stop the app for this command.'
 
 /**
  * Why a command may not open the store, or undefined. A mistyped path, database or schema would get new tables, which

@@ -145,7 +145,10 @@ const MAX_BYTES = 16_384
 const TIMEOUT_MS = 10_000
 
 /** A request of Express. An earlier parser may have read its body. */
-export type BodyRequest = IncomingMessage & { body?: unknown }
+export type BodyRequest = IncomingMessage & {
+  /** What an earlier parser has read. */
+  body?: unknown
+}
 
 /** The JSON object in the body of a request, also after a parser of the app has read it. Rejects with a `Refusal`. */
 export async function jsonBody(req: BodyRequest): Promise<object> {

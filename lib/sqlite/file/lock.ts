@@ -1,5 +1,6 @@
 import { statSync } from 'node:fs'
-import { mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
+import { findSqlite, mayShareFiles, type SqliteConnection, type SqliteLibrary } from '../drivers.js'
+import { sqliteCode } from '../errors.js'
 import { makePrivateFile } from './private-file.js'
 
 /**
@@ -31,5 +32,16 @@ export function holdFile(
       lock.exec('rollback')
       lock.close()
     },
+  }
+}
+
+/** Whether an opening of this database would have to wait for another process. Other faults are those of the opening. */
+export async function isHeld(path: string): Promise<boolean> {
+  try {
+    const library = await findSqlite()
+    holdFile(library, path).release()
+    return false
+  } catch (error) {
+    return sqliteCode(error) === 'BUSY'
   }
 }
