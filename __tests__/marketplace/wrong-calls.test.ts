@@ -62,7 +62,7 @@ it('a misspelt option of a gate, a route or a wait is refused, and of a question
 it('an address that has the delivery secret already says to pass it without', async () => {
   const { marketplace, target } = await createScene()
   expect(() => marketplace.webhooks.targetUrl(target)).toThrow(
-    'already has the delivery secret. Pass it without',
+    'already ends in the delivery secret, so give the address before it',
   )
 })
 
