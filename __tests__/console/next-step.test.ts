@@ -49,11 +49,26 @@ describe('the next step in the console', () => {
     expect(body.decision.explanation).not.toContain('token_refused')
   })
 
+  it('of a business that nobody has asked about is to read again, if the app can search for it', async () => {
+    const scene = await createScene({ platform: { findSubscriptions: async () => [] } })
+    mountConsole(scene.app, scene.marketplace)
+    const support = consoleCaller(`${scene.url}/ops`, 'support')
+    const before = await support.read('business', { business_uid: 'b1' })
+    expect(before.body).toMatchObject({
+      decision: { reason: 'unknown_business', search: { answered: false, pending: false } },
+      step: { next: expect.stringMatching(/^Read again: the app searches the platform/), action: 'refresh' },
+    })
+    scene.platform.addBusiness('b1')
+    const { body } = await support.act('refresh', { business_uid: 'b1' })
+    expect(body.step.next).toMatch(/^The app has searched the platform/)
+  })
+
   it('names the item that they have and the one that is ours', async () => {
     const { platform, marketplace, support } = await stage()
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded', purchasable_uid: OTHER_ITEM })
     await until('it is read', async () => (await marketplace.explain('business-1')).reason === 'other_app')
     const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.subscriptions).toMatchObject([{ purchase_state: 'purchased', purchasable_uid: OTHER_ITEM }])
     expect(body.step.next).toContain(`They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}. `)
   })
 
