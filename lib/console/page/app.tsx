@@ -144,7 +144,7 @@ const DOWN = {
   database:
     'The database of the app cannot be used at the moment. Answers may be missing, and actions may fail.',
   platform:
-    'The platform cannot be read at the moment. The app keeps its last answers, and reads again by itself.',
+    'The platform cannot be read at the moment. Each business keeps its last answer until that is too old, and the app reads again by itself.',
 } as const
 
 /** Stands on every chapter while the database or the platform is down. */
