@@ -47,6 +47,28 @@ describe('the next step', () => {
     expect(stepFor('unreadable', [['unreadable', null, 'platform_record_mismatch']]).action).toBe('none')
   })
 
+  it('lets nobody who has bought again pay twice: another paid subscription is tracked first', () => {
+    const steps = [
+      stepFor('not_purchased'),
+      stepFor('not_purchased', [['not_purchased', 'suspended']]),
+      stepFor('not_purchased', [['not_purchased', 'canceled']]),
+      stepFor('ended'),
+    ]
+    for (const { next, customer } of steps) {
+      expect(next).toMatch(/another subscription that is paid, track it\. Else ask them/)
+      expect(customer).toMatch(/another subscription that is paid, please send us its identifier/)
+    }
+    expect(stepFor('revoked').next).toMatch(/another subscription that is paid, track it\./)
+  })
+
+  it('names its action, by which the command line finds the command', () => {
+    for (const row of Object.values<ReasonRow>(REASONS))
+      for (const { next, action } of [row, ...Object.values(row.nextIf ?? {})]) {
+        if (action === 'refresh') expect(next).toMatch(/\bread again\b/i)
+        if (action === 'track') expect(next).toMatch(/\btrack\b/)
+      }
+  })
+
   it('asks whether the app is installed if the platform refuses a token for the one business', () => {
     for (const reason of ['unreadable', 'not_read_yet', 'stale'] as const)
       expect(stepFor(reason, [[reason, null, 'token_refused']])).toMatchObject({
@@ -63,9 +85,14 @@ describe('the next step', () => {
 
   it('of a business without a subscription follows the search for one', () => {
     const searched = (reason: Reason, pending: boolean, failure: string | null = null) =>
-      nextStepOf({ reason, subscriptions: [], search: { pending, failure } }, [], NOW)
+      nextStepOf({ reason, subscriptions: [], search: { answered: !pending, pending, failure } }, [], NOW)
     expect(searched('unknown_business', false)).toMatchObject({
       next: expect.stringContaining('read again: the app searches again'),
+      action: 'refresh',
+    })
+    const notMade = { answered: false, pending: false, failure: null }
+    expect(nextStepOf({ reason: 'unknown_business', subscriptions: [], search: notMade })).toMatchObject({
+      next: 'Read again: the app searches the platform for a purchase of this business.',
       action: 'refresh',
     })
     expect(searched('unknown_business', false, 'token_refused').next).toContain(
@@ -101,6 +128,24 @@ describe('the next step of a payer', () => {
       action: 'replay',
       entryId: 'e2',
     })
+  })
+
+  it('asks nobody to wait a few minutes for a try that comes later', () => {
+    const due = (inMs: number) => ({
+      ...handled('retrying', 'e1'),
+      dueAt: new Date(NOW + inMs).toISOString(),
+    })
+    expect(stepFor('purchased', PAID, [due(10 * MINUTE) as HistoryItem])).toMatchObject({
+      next: expect.stringContaining('wait a few minutes'),
+      customer: expect.stringContaining('try again in a few minutes'),
+    })
+    const later = stepFor('purchased', PAID, [due(10 * MINUTE + 1) as HistoryItem])
+    expect(later).toMatchObject({
+      next: expect.stringContaining('not soon: the failed entry shows when. Send this to an operator'),
+      action: 'replay',
+      entryId: 'e1',
+    })
+    expect(later.customer).not.toContain('minutes')
   })
 
   it('prefers an entry that is dead, and the newest of those', () => {

@@ -39,7 +39,8 @@ export interface Decision {
   /**
    * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. `answered`: the platform
    * has answered once; until then the reason is `not_read_yet`, whatever was named. `pending`: an answer is awaited. `failure`:
-   * error code of the last search, if it failed.
+   * error code of the last search, if it failed. A look without a search, at a business that nobody has asked about, is
+   * neither answered nor pending, with the reason `unknown_business`.
    */
   search?: { answered: boolean; pending: boolean; failure: string | null }
   /** The known subscriptions of the business, and what each means for the decision. */
@@ -105,6 +106,12 @@ export function decide(
     return deepFreeze({ ...decision, explanation, search: { answered, pending, failure } })
   }
   return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
+}
+
+/** The decision of a look without a search, if a question would make one: nobody has asked about the business so far. */
+export function withSearchToMake(decision: Decision): Decision {
+  if (decision.reason !== 'unknown_business' || decision.search) return decision
+  return deepFreeze({ ...decision, search: { answered: false, pending: false, failure: null } })
 }
 
 /** The decision with the items that the business has, and those that would give access. */

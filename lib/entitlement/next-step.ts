@@ -5,9 +5,12 @@ import { itemsInWords } from './words.js'
 /** What the history of a business, or the search for its subscriptions, may show that changes the next step. */
 export const FACTS = {
   handler_dead: 'A handler of the app failed at each try, and no later entry of its kind was handled.',
+  handler_retrying_later:
+    'A handler of the app has failed so far, and is tried again in more than ten minutes.',
   handler_retrying: 'A handler of the app has failed so far, and is tried again.',
   change_announced:
     'A purchase event came within the last ten minutes, and no read has shown a change since.',
+  unsearched: 'The app can search the platform for the business, and nobody has asked it to.',
   searched: 'The app has searched the platform, which shows no subscription of the business.',
 } as const
 
@@ -28,7 +31,7 @@ export function nextStepOf(
   decision: {
     reason: Reason
     otherItems?: { bought: readonly string[]; accepted: readonly string[] }
-    search?: { pending: boolean; failure: string | null }
+    search?: { answered: boolean; pending: boolean; failure: string | null }
     subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
   },
   history: readonly {
@@ -38,13 +41,13 @@ export function nextStepOf(
     of?: string
     name?: string
     outcome?: string
+    dueAt?: string | null
   }[] = [],
   now: number = Date.now(),
 ): NextStep {
   const { next, action, customer, nextIf = {} }: ReasonRow = REASONS[decision.reason]
   const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
-  const { search } = decision
-  const ofSearch = search?.failure ?? (search?.pending === false ? ('searched' satisfies Fact) : undefined)
+  const ofSearch = factOf(decision.search)
   const facts = factsIn(history, now)
   const isShared = (key: string) =>
     deciding.length === 0
@@ -55,6 +58,13 @@ export function nextStepOf(
   if (step?.action === 'replay') return { ...step, entryId: facts.get(key as Fact) as string }
   if (step) return { ...step }
   return { next: otherItemsInWords(decision.otherItems) + next, action, customer }
+}
+
+/** The failure of a search, or the fact that it shows. */
+function factOf(search: Parameters<typeof nextStepOf>[0]['search']): string | undefined {
+  if (!search || search.failure !== null) return search?.failure ?? undefined
+  if (search.pending) return undefined
+  return (search.answered ? 'searched' : 'unsearched') satisfies Fact
 }
 
 type Items = Parameters<typeof nextStepOf>[0]['otherItems']
@@ -73,7 +83,9 @@ function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
     if (seen.has(handler)) continue
     seen.add(handler)
     if (item.outcome === 'dead') add('handler_dead', item)
-    if (item.outcome === 'retrying') add('handler_retrying', item)
+    if (item.outcome !== 'retrying') continue
+    const isLater = Date.parse(item.dueAt ?? '') - now > SOON_MS
+    add(isLater ? 'handler_retrying_later' : 'handler_retrying', item)
   }
   const newest = history.find(
     ({ kind, name }) => kind === 'change' || (kind === 'delivery' && name?.startsWith(PURCHASE)),
@@ -84,6 +96,9 @@ function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
 
 /** The events about a purchase. */
 const PURCHASE = 'purchasable_subscription/'
+
+/** A customer can wait for a try that comes within this time. */
+const SOON_MS = 10 * MINUTE
 
 /** A lag lasts seconds. An event without a change for this long was about something else. */
 const LAG_MS = 10 * MINUTE
