@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
 import { consoleCaller, mountConsole } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
@@ -31,6 +32,54 @@ describe('the next step in the console', () => {
       const after = await support.read('business', { business_uid: 'business-1' })
       return after.body.step.action === 'none'
     })
+  })
+
+  it('of a payer whose access no handler has handled so far is not to sign in again', async () => {
+    const { platform, marketplace, support } = await stage()
+    const end = marketplace.onEntitlementChange(() => new Promise<void>(() => {}))
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('the purchase is read', () => marketplace.isEntitled('business-1'))
+    end()
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step.next).toMatch(/^The purchase is fine; the app is still setting it up/)
+  })
+
+  it('of a payer of an app without handlers is to sign in again', async () => {
+    const { platform, marketplace, support } = await stage()
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('the purchase is read', () => marketplace.isEntitled('business-1'))
+    expect(await marketplace.journal.list({ kind: 'change', status: 'pending' })).toHaveLength(1)
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step.next).toMatch(/^The subscription gives access/)
+  })
+
+  it('of a payer whose handler failed is the entry, also behind many deliveries', async () => {
+    const { platform, marketplace, support, deliver } = await stage()
+    marketplace.onPurchaseChange(() => {
+      throw new Error('no room')
+    })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('it is dead', async () => (await marketplace.health()).counts?.dead === 1)
+    for (let n = 0; n < 60; n++)
+      await deliver(sampleDelivery('application/installed', { business_id: 'business-1' }))
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step).toMatchObject({ action: 'replay' })
+  })
+
+  it('asks nobody to pay while the platform limits the rate of reads', async () => {
+    const { platform, marketplace, support } = await stage()
+    platform.faults.add({ on: 'read', kind: 'status', status: 429, retryAfter: 3_600, times: 1 })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('reads are paused', async () =>
+      (await marketplace.health()).problems.some(({ code }) => code === 'reads_throttled'),
+    )
+    platform.purchase({ business_uid: 'business-2', payment: 'succeeded' })
+    await platform.settled()
+    for (const business_uid of ['business-1', 'business-2']) {
+      const { step } = (await support.read('business', { business_uid })).body
+      expect(step.next).toMatch(/^The platform limits how often the app may read/)
+      expect(step.customer).not.toMatch(/\bpay/)
+    }
   })
 
   it('asks whether the app is installed if the platform refuses a token for the business, in plain words', async () => {
@@ -72,10 +121,10 @@ describe('the next step in the console', () => {
     expect(body.step.next).toContain(`They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}. `)
   })
 
-  it('comes also if the history cannot be read', async () => {
+  it('comes also if the journal cannot be read', async () => {
     const { marketplace, app, url } = await createScene({ worker: false })
-    const history = () => Promise.reject(new Error('no disk'))
-    mountConsole(app, { ...marketplace, businesses: { ...marketplace.businesses, history } })
+    const list = () => Promise.reject(new Error('no disk'))
+    mountConsole(app, { ...marketplace, journal: { ...marketplace.journal, list } })
     const { status, body } = await consoleCaller(`${url}/ops`, 'support').read('business', {
       business_uid: 'b',
     })

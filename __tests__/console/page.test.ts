@@ -299,7 +299,11 @@ describe('the page of the console', () => {
 
   it.each([
     ['', 'subscriptions', 'None.'],
-    ['#/business/b', 'history', 'Nothing is recorded for this business.'],
+    [
+      '#/business/b',
+      'history',
+      'Nothing is recorded of this business. An unrecognised delivery belongs to none.',
+    ],
     ['#/attention', 'attention', 'There are no dead and no retrying entries.'],
     ['#/live', 'live', 'Nothing yet.'],
   ])('says on %s that it loads %s, and "%s" only after an answer', async (place, call, nothing) => {
@@ -523,7 +527,7 @@ describe('the page of the console', () => {
     await press(page, 'Next page')
     await page.getByText('s-00099').waitFor()
     await search(page, 's-09999')
-    await headline(page, 'Not yet: the purchase is being checked')
+    await headline(page, 'Not known yet')
     await press(page, 'Show more subscriptions')
     await page.getByText('s-00039').waitFor()
   }, 60_000)

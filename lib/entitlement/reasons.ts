@@ -17,7 +17,7 @@ export interface ReasonRow extends NextStep {
   meaning: string
   /**
    * More specific next steps, the first of which applies: by the `purchase_state` or the `failure` of the subscriptions that
-   * decide, by what the history shows, or without a subscription by the search for one.
+   * decide, by what the journal shows, or without a subscription by the search for one.
    */
   nextIf?: Record<string, NextStep>
 }
@@ -28,6 +28,8 @@ const NO_ANSWER_YET =
 
 const LOOK_AT_THE_ENTRY =
   'Send this to an operator, unless you are one: the failed entry has the error. Replay it when the cause is mended.'
+const STILL_SET_UP =
+  'Your purchase is active, and it is still being set up. Please try again in a few minutes.'
 const SETTING_UP_HAS_FAILED =
   'Your purchase is active. Setting it up has failed on our side, and we are working on it.'
 
@@ -55,17 +57,21 @@ const IS_THE_APP_INSTALLED = {
     'Please look on the marketplace whether the app is installed for your business, and install it if it is not. Then tell us, and we check again.',
 } as const
 
+const READS_ARE_LIMITED = {
+  next: 'The platform limits how often the app may read, so the app has no answer now. It reads by itself as soon as it may, which can take an hour. Ask nobody to pay before that.',
+  action: 'none',
+  customer:
+    'Your purchase is being checked, and the marketplace lets us ask only later. You need not do anything else.',
+} as const
+
 const IF_READS_FAIL = {
   app_credentials_refused: {
     next: 'The platform refuses the app itself: an operator must correct the credentials of the app. Inform the customer that the problem is on our side.',
     action: 'health',
     customer: ON_OUR_SIDE,
   },
-  platform_throttled: {
-    next: 'The platform limits the rate of reads. The app continues by itself: try again in a few minutes.',
-    action: 'none',
-    customer: NO_ANSWER_YET,
-  },
+  reads_throttled: READS_ARE_LIMITED,
+  platform_throttled: READS_ARE_LIMITED,
   token_refused: IS_THE_APP_INSTALLED,
   platform_unreachable: PLATFORM_IS_DOWN,
   platform_timeout: PLATFORM_IS_DOWN,
@@ -113,7 +119,18 @@ export const REASONS = {
       handler_retrying: {
         next: 'The purchase is fine; setting it up has failed so far, and the app tries again by itself. Ask the customer to wait a few minutes. If it still fails then, send this to an operator, unless you are one. Inform the customer that the problem is on our side.',
         action: 'replay',
-        customer: 'Your purchase is active, and it is still being set up. Please try again in a few minutes.',
+        customer: STILL_SET_UP,
+      },
+      handler_overdue: {
+        next: 'The purchase is fine; setting it up has waited for more than ten minutes: perhaps no process of the app runs the handler. Send this to an operator, unless you are one: the health of the app shows more. Inform the customer that the problem is on our side.',
+        action: 'health',
+        customer:
+          'Your purchase is active. Setting it up takes too long on our side, and we are working on it.',
+      },
+      handler_waiting: {
+        next: 'The purchase is fine; the app is still setting it up. Ask the customer to wait a few minutes. If it still waits then, send this to an operator, unless you are one.',
+        action: 'none',
+        customer: STILL_SET_UP,
       },
     },
   },
@@ -121,12 +138,20 @@ export const REASONS = {
     rank: 1,
     entitled: false,
     known: false,
-    meaning: 'A subscription was announced or is searched for, and the platform has not shown it yet.',
-    next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again now. Else ask them to pay on the platform.',
-    action: 'refresh',
+    meaning: 'A subscription was announced or is searched for, and no read has shown it yet.',
+    next: 'The app has no answer of the platform so far: perhaps it has not asked yet. Wait a few minutes, then read again. If the answer does not change, send this to an operator, unless you are one: perhaps no worker of the app runs, and its health shows more.',
+    action: 'health',
     customer:
-      'Your purchase does not show yet. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
-    nextIf: IF_SEARCHES_FAIL,
+      'We ask the marketplace whether you have bought the app. Please try again in a few minutes. You need not do anything else.',
+    nextIf: {
+      ...IF_SEARCHES_FAIL,
+      platform_record_missing: {
+        next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again now. Else ask them to pay on the platform.',
+        action: 'refresh',
+        customer:
+          'Your purchase does not show yet. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
+      },
+    },
   },
   stale: {
     rank: 2,
@@ -256,7 +281,7 @@ export const REASONS = {
     rank: 12,
     entitled: false,
     known: true,
-    meaning: 'No event, no call and no search has named a subscription of this business.',
+    meaning: 'No subscription of this business is known.',
     next: 'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     action: 'track',
     customer:

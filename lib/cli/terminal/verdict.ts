@@ -1,29 +1,12 @@
-import {
-  type Decision,
-  failureInWords,
-  type HistoryItem,
-  type Marketplace,
-  type NextStep,
-  nextStepOf,
-} from '../../index.js'
+import { type Decision, failureInWords, type NextStep } from '../../index.js'
 import type { Context } from './context.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
 import { fields, oneLine, shellWord, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
-/** The newest items of the history of a business, for its next step; none if they cannot be read. */
-export function recentHistory({ businesses }: Marketplace, business: string): Promise<HistoryItem[]> {
-  return businesses.history(business, { limit: 50 }).catch(() => [])
-}
-
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
-export function verdictText(
-  decision: Decision,
-  history: readonly HistoryItem[],
-  { paint, width }: Output,
-): string {
+export function verdictText(decision: Decision, step: NextStep, { paint, width }: Output): string {
   const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
-  const step = nextStepOf(decision, history)
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known

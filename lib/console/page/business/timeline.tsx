@@ -26,7 +26,9 @@ export function Timeline({ business_uid }: { business_uid: string }) {
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
       {!items && !error && <Loading />}
-      {items?.length === 0 && <p class="empty">Nothing is recorded for this business.</p>}
+      {items?.length === 0 && (
+        <p class="empty">Nothing is recorded of this business. An unrecognised delivery belongs to none.</p>
+      )}
       <ol class="timeline">
         {items?.map((item) => {
           const { text, tone } = sentenceOf(item)

@@ -65,7 +65,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
         {isSearched && <span class="mark">your search</span>}
       </p>
       <p class="row-words">
-        {readAt === null ? 'Not shown by the platform so far' : 'Confirmed '}
+        {readAt === null ? 'No read has shown it so far' : 'Confirmed '}
         {readAt !== null && <Ago at={readAt} />}
         {purchasable_uid !== null && (
           <>
