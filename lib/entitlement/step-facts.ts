@@ -1,4 +1,5 @@
-import { DAY, MINUTE } from '../base/clock.js'
+import { DAY, MINUTE, SECOND, systemClock } from '../base/clock.js'
+import { withDeadline } from '../base/waiting.js'
 import { type Fact, type Facts, nextStepOf } from './next-step.js'
 import { type NextStep, REASONS, type Reason, type ReasonRow } from './reasons.js'
 
@@ -12,7 +13,7 @@ interface Asked {
 
 interface Filter {
   businessUid?: string
-  kind: 'event' | 'change' | 'entitlement'
+  kind?: 'event' | 'change' | 'entitlement'
   name?: string
   status?: 'pending' | 'done' | 'dead'
   since?: Date
@@ -32,7 +33,7 @@ interface Entry {
 /**
  * The next step for a decision, as the console and `explain` show it: like `nextStepOf`, and by what the journal and the health
  * show. The journal is asked for what is dead, pending or just announced of the business, however much came after it. What
- * cannot be read counts as no fact.
+ * cannot be read within two seconds counts as no fact: the journal walks through all entries of the business.
  *
  * @example
  * const decision = await marketplace.explain('business-1')
@@ -43,7 +44,9 @@ export async function nextStepFor(
   marketplace: Asked,
   now: number = Date.now(),
 ): Promise<NextStep> {
-  return nextStepOf(decision, await factsFor(decision, marketplace, now).catch(() => new Map()))
+  const late = () => new Error('the journal is too long')
+  const facts = withDeadline(factsFor(decision, marketplace, now), FACTS_MS, systemClock, late)
+  return nextStepOf(decision, await facts.catch(() => new Map()))
 }
 
 async function factsFor({ reason, business_uid }: Decision, asked: Asked, now: number): Promise<Facts> {
@@ -59,13 +62,14 @@ async function factsFor({ reason, business_uid }: Decision, asked: Asked, now: n
 /** Handlers that have not finished: of those tried, the newest entry of each counts, unless a newer one is done. */
 async function factsOfHandlers(businessUid: string, journal: Asked['journal'], now: number): Promise<Facts> {
   const found = await Promise.all(
-    (['event', 'change', 'entitlement'] as const).flatMap((kind) =>
-      (['dead', 'pending'] as const).map((status) =>
-        journal.list({ businessUid, kind, status, limit: MOST_ENTRIES }),
-      ),
+    (['dead', 'pending'] as const).map((status) =>
+      journal.list({ businessUid, status, limit: MOST_ENTRIES }),
     ),
   )
-  const entries = found.flat().sort((a, b) => (a.id < b.id ? 1 : -1))
+  const entries = found
+    .flat()
+    .filter(({ kind }) => kind !== 'unrecognised')
+    .sort((a, b) => (a.id < b.id ? 1 : -1))
   const facts = new Map<Fact, string>()
   const add = (fact: Fact, { id }: Entry) => facts.has(fact) || facts.set(fact, id)
   const seen = new Set<string>()
@@ -85,7 +89,7 @@ async function factsOfHandlers(businessUid: string, journal: Asked['journal'], n
   return facts
 
   async function isDoneSince({ id, kind, name, receivedAt }: Entry): Promise<boolean> {
-    const which = { kind: kind as Filter['kind'], ...(name === '' ? {} : { name }) }
+    const which = { kind: kind as NonNullable<Filter['kind']>, ...(name === '' ? {} : { name }) }
     const since = new Date(receivedAt)
     const [done] = await journal.list({ businessUid, ...which, status: 'done', since, limit: 1 })
     return done !== undefined && done.id > id
@@ -116,7 +120,10 @@ async function factsOfEvents(businessUid: string, journal: Asked['journal'], now
   return new Map(change && change.id > announced.id ? [] : [['change_announced', '']])
 }
 
-/** The newest entries of a kind and status at which it looks. */
+/** A page does not wait longer for the next step. */
+const FACTS_MS = 2 * SECOND
+
+/** The newest entries of a status at which it looks. */
 const MOST_ENTRIES = 100
 
 /** The events about a purchase. */
