@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { sampleDelivery } from '../../lib/testing/index.js'
 import { createScene, OTHER_ITEM, OUR_ITEM } from '../support/scene.js'
 import { consoleCaller, mountConsole } from '../support/scenes/console.js'
 import { until } from '../support/until.js'
@@ -31,6 +32,34 @@ describe('the next step in the console', () => {
       const after = await support.read('business', { business_uid: 'business-1' })
       return after.body.step.action === 'none'
     })
+  })
+
+  it('of a payer whose access no process has handled is not to sign in again', async () => {
+    const { platform, marketplace, support } = await stage()
+    let handled: (() => void) | undefined
+    marketplace.onEntitlementChange(() => new Promise<void>((resolve) => (handled = resolve)))
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('the purchase is read', () => marketplace.isEntitled('business-1'))
+    const read = async () => (await support.read('business', { business_uid: 'business-1' })).body
+    expect((await read()).step.next).toMatch(/^The purchase is fine; the app is still setting it up/)
+    const { items } = (await support.read('history', { business_uid: 'business-1' })).body
+    expect(items).toContainEqual(expect.objectContaining({ of: 'entitlement', outcome: 'waiting' }))
+    await until('the handler runs', async () => handled !== undefined)
+    handled?.()
+    await until('it is handled', async () => (await read()).step.next.startsWith('The subscription gives'))
+  })
+
+  it('of a payer whose handler failed is the entry, also behind many deliveries', async () => {
+    const { platform, marketplace, support, deliver } = await stage()
+    marketplace.onPurchaseChange(() => {
+      throw new Error('no room')
+    })
+    platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
+    await until('it is dead', async () => (await marketplace.health()).counts?.dead === 1)
+    for (let n = 0; n < 60; n++)
+      await deliver(sampleDelivery('application/installed', { business_id: 'business-1' }))
+    const { body } = await support.read('business', { business_uid: 'business-1' })
+    expect(body.step).toMatchObject({ action: 'replay' })
   })
 
   it('asks whether the app is installed if the platform refuses a token for the business, in plain words', async () => {
@@ -70,6 +99,14 @@ describe('the next step in the console', () => {
     const { body } = await support.read('business', { business_uid: 'business-1' })
     expect(body.subscriptions).toMatchObject([{ purchase_state: 'purchased', purchasable_uid: OTHER_ITEM }])
     expect(body.step.next).toContain(`They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}. `)
+  })
+
+  it('says that subscriptions cannot be read, not that none is known', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const list = () => Promise.reject(new Error('no disk'))
+    mountConsole(app, { ...marketplace, subscriptions: { ...marketplace.subscriptions, list } })
+    const { body } = await consoleCaller(`${url}/ops`, 'support').read('business', { business_uid: 'b' })
+    expect([body.subscriptions, body.after]).toEqual([null, null])
   })
 
   it('comes also if the history cannot be read', async () => {

@@ -148,6 +148,26 @@ describe('the next step of a payer', () => {
     expect(later.customer).not.toContain('minutes')
   })
 
+  it('is to wait for a handler that has not answered so far, and after ten minutes to call an operator', () => {
+    const entitlement = (agoMs: number): HistoryItem => ({
+      ...item(agoMs, 'n1'),
+      ...{ kind: 'handled', of: 'entitlement', name: '', outcome: 'waiting' },
+      ...{ attempts: 0, error: null, dueAt: null },
+    })
+    const waiting = (of: (agoMs: number) => HistoryItem) => (agoMs: number) =>
+      ({ ...of(agoMs), waiting: true }) as HistoryItem
+    for (const open of [waiting(change), waiting(delivery), entitlement]) {
+      const young = stepFor('purchased', PAID, [open(10 * MINUTE)])
+      expect(young).toMatchObject({ next: expect.stringContaining('still setting it up'), action: 'none' })
+      const old = stepFor('purchased', PAID, [open(10 * MINUTE + 1)])
+      expect(old).toMatchObject({ next: expect.stringContaining('setting it up waits'), action: 'health' })
+      expect(old.entryId).toBeUndefined()
+    }
+    const { next } = REASONS.purchased
+    expect(stepFor('purchased', PAID, [change(MINUTE), delivery(MINUTE)]).next).toBe(next)
+    expect(stepFor('purchased', PAID, [waiting(change)(MINUTE), handled('dead', 'e1')]).entryId).toBe('e1')
+  })
+
   it('prefers an entry that is dead, and the newest of those', () => {
     const history = [
       handled('retrying', 'e1'),
@@ -171,6 +191,16 @@ describe('the next step of a payer', () => {
   })
 })
 
+describe('the next step before the platform has answered', () => {
+  it('says nothing of what it shows, and asks nobody to pay', () => {
+    for (const judged of [[], [['not_read_yet', null]] as Judged[]]) {
+      const { next, customer } = stepFor('not_read_yet', judged)
+      expect(next).toMatch(/^The app has no answer of the platform so far/)
+      expect(`${next} ${customer}`).not.toMatch(/\bpay\b|does not show/)
+    }
+  })
+})
+
 describe('the next step while the platform lags', () => {
   const SUSPENDED: Judged[] = [['not_purchased', 'suspended']]
 
@@ -179,7 +209,10 @@ describe('the next step while the platform lags', () => {
     expect(step.next).toMatch(/If the customer has paid, wait .* Else ask them to pay/)
     expect(step).toMatchObject({ action: 'refresh' })
     expect(step.entryId).toBeUndefined()
-    expect(stepFor('not_read_yet').next).toMatch(/If the customer has paid, wait .* Else ask them to pay/)
+    const missing: Judged = ['not_read_yet', null, 'platform_record_missing']
+    expect(stepFor('not_read_yet', [missing]).next).toMatch(
+      /If the customer has paid, wait .* Else ask them to pay/,
+    )
   })
 
   it.each([
@@ -243,10 +276,10 @@ function handled(outcome: 'done' | 'retrying' | 'dead', entryId: string, name?: 
 }
 
 function delivery(agoMs: number, name = 'purchasable_subscription/updated'): HistoryItem {
-  return { ...item(agoMs, `d${agoMs}`), kind: 'delivery', name }
+  return { ...item(agoMs, `d${agoMs}`), kind: 'delivery', name, waiting: false }
 }
 
 function change(agoMs: number): HistoryItem {
   const to = { from: 'purchased', to: 'suspended', gone: null, cause: 'event', entitledAfter: false } as const
-  return { ...item(agoMs, `c${agoMs}`), kind: 'change', ...to }
+  return { ...item(agoMs, `c${agoMs}`), kind: 'change', ...to, waiting: false }
 }

@@ -275,7 +275,7 @@ function describe(
   const trouble = failure
     ? `; the last read failed: ${failureInWords(failure)}`
     : pending
-      ? '; a read is under way'
+      ? '; a read is requested'
       : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
   const end = accessUntil === null ? '' : `; access until ${accessUntil}`

@@ -8,6 +8,8 @@ export const FACTS = {
   handler_retrying_later:
     'A handler of the app has failed so far, and is tried again in more than ten minutes.',
   handler_retrying: 'A handler of the app has failed so far, and is tried again.',
+  handler_overdue: 'No handler of the app has answered an entry for more than ten minutes.',
+  handler_waiting: 'No handler of the app has answered an entry so far.',
   change_announced:
     'A purchase event came within the last ten minutes, and no read has shown a change since.',
   unsearched: 'The app can search the platform for the business, and nobody has asked it to.',
@@ -24,7 +26,7 @@ type Fact = keyof typeof FACTS
  *
  * @example
  * const decision = await marketplace.explain('business-1')
- * const history = await marketplace.businesses.history('business-1', { limit: 50 })
+ * const history = await marketplace.businesses.history('business-1', { limit: 1_000 })
  * const { next, action, entryId } = nextStepOf(decision, history)
  */
 export function nextStepOf(
@@ -42,6 +44,7 @@ export function nextStepOf(
     name?: string
     outcome?: string
     dueAt?: string | null
+    waiting?: boolean
   }[] = [],
   now: number = Date.now(),
 ): NextStep {
@@ -77,10 +80,11 @@ function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
   /** Handlers of which a newer outcome counts. */
   const seen = new Set<string>()
   for (const item of history) {
-    // An unrecognised delivery has no name, and sets nothing up.
-    if (item.kind !== 'handled' || (item.of === 'delivery' && !item.name)) continue
-    const handler = `${item.of} ${item.name}`
-    if (seen.has(handler)) continue
+    const handler = handlerOf(item)
+    if (handler === undefined || seen.has(handler)) continue
+    if (item.waiting || item.outcome === 'waiting')
+      add(now - Date.parse(item.at) > SOON_MS ? 'handler_overdue' : 'handler_waiting', item)
+    if (item.kind !== 'handled' || item.outcome === 'waiting') continue
     seen.add(handler)
     if (item.outcome === 'dead') add('handler_dead', item)
     if (item.outcome !== 'retrying') continue
@@ -92,6 +96,14 @@ function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
   )
   if (newest?.kind === 'delivery' && now - Date.parse(newest.at) < LAG_MS) add('change_announced', newest)
   return facts
+}
+
+/** What handles an item; undefined for an action, and for an unrecognised delivery, which sets nothing up. */
+function handlerOf({ kind, of, name }: History[number]): string | undefined {
+  if (kind === 'change') return 'change '
+  const isDelivery = kind === 'delivery' || of === 'delivery'
+  if (kind === 'action' || (isDelivery && (!name || name === 'unrecognised'))) return undefined
+  return `${isDelivery ? 'delivery' : of} ${name}`
 }
 
 /** The events about a purchase. */

@@ -28,6 +28,8 @@ const NO_ANSWER_YET =
 
 const LOOK_AT_THE_ENTRY =
   'Send this to an operator, unless you are one: the failed entry has the error. Replay it when the cause is mended.'
+const STILL_SET_UP =
+  'Your purchase is active, and it is still being set up. Please try again in a few minutes.'
 const SETTING_UP_HAS_FAILED =
   'Your purchase is active. Setting it up has failed on our side, and we are working on it.'
 
@@ -113,7 +115,17 @@ export const REASONS = {
       handler_retrying: {
         next: 'The purchase is fine; setting it up has failed so far, and the app tries again by itself. Ask the customer to wait a few minutes. If it still fails then, send this to an operator, unless you are one. Inform the customer that the problem is on our side.',
         action: 'replay',
-        customer: 'Your purchase is active, and it is still being set up. Please try again in a few minutes.',
+        customer: STILL_SET_UP,
+      },
+      handler_overdue: {
+        next: 'The purchase is fine; setting it up waits: no process of the app with the handler has answered. Send this to an operator, unless you are one: the health of the app shows more. Inform the customer that the problem is on our side.',
+        action: 'health',
+        customer: SETTING_UP_HAS_FAILED,
+      },
+      handler_waiting: {
+        next: 'The purchase is fine; the app is still setting it up. Ask the customer to wait a few minutes. If it still waits then, send this to an operator, unless you are one.',
+        action: 'none',
+        customer: STILL_SET_UP,
       },
     },
   },
@@ -122,11 +134,19 @@ export const REASONS = {
     entitled: false,
     known: false,
     meaning: 'A subscription was announced or is searched for, and the platform has not shown it yet.',
-    next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again now. Else ask them to pay on the platform.',
+    next: 'The app has no answer of the platform so far, and tries by itself. Wait a few minutes, then read again. If the answer does not change, send this to an operator, unless you are one: the health of the app shows more.',
     action: 'refresh',
     customer:
-      'Your purchase does not show yet. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
-    nextIf: IF_SEARCHES_FAIL,
+      'Your purchase is being checked. Please try again in a few minutes. You need not do anything else.',
+    nextIf: {
+      ...IF_SEARCHES_FAIL,
+      platform_record_missing: {
+        next: 'The platform does not show the subscription yet. If the customer has paid, wait a few minutes: the app reads again by itself, or read again now. Else ask them to pay on the platform.',
+        action: 'refresh',
+        customer:
+          'Your purchase does not show yet. If you have paid, please try again in a few minutes. Otherwise please complete the payment on the marketplace.',
+      },
+    },
   },
   stale: {
     rank: 2,

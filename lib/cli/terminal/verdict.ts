@@ -13,7 +13,7 @@ import type { Output } from './output.js'
 
 /** The newest items of the history of a business, for its next step; none if they cannot be read. */
 export function recentHistory({ businesses }: Marketplace, business: string): Promise<HistoryItem[]> {
-  return businesses.history(business, { limit: 50 }).catch(() => [])
+  return businesses.history(business, { limit: 1_000 }).catch(() => [])
 }
 
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */

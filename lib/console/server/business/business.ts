@@ -7,8 +7,8 @@ const SUBSCRIPTIONS_A_PAGE = 20
 const ITEMS_A_PAGE = 30
 /** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
 const MAX_VERDICTS = 50
-/** The newest items of the history, by which the next step is found. */
-const ITEMS_FOR_STEP = 50
+/** The newest items of the history, by which the next step is found: an outcome may stand behind many deliveries. */
+const ITEMS_FOR_STEP = 1_000
 
 /** The calls about one business. */
 export function createBusinessCalls(marketplace: ConsoleMarketplace) {
@@ -27,7 +27,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
           limit: SUBSCRIPTIONS_A_PAGE,
           ...(after === undefined ? {} : { after }),
         })
-        .catch(() => []),
+        .catch(() => null),
       marketplace.businesses.history(business_uid, { limit: ITEMS_FOR_STEP }).catch(() => []),
     ])
     return {
@@ -36,8 +36,8 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
       headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
       step: nextStepOf(decision, newest),
-      subscriptions: page.map(rowsFor(person).subscriptionRow),
-      after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+      subscriptions: page?.map(rowsFor(person).subscriptionRow) ?? null,
+      after: page?.[SUBSCRIPTIONS_A_PAGE - 1]?.subscription_uid ?? null,
     }
   }
 
