@@ -330,13 +330,14 @@ describe('the page of the console', () => {
     isSignedIn = false
     const ignored = troubles.length
     await press(page, 'Track')
-    await page.getByText('You are signed out.').waitFor()
-    const signIn = page.getByRole('link', { name: 'Sign in', includeHidden: true })
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('You are signed out.').waitFor()
+    const signIn = dialog.getByRole('link', { name: 'Sign in' })
     expect([await signIn.getAttribute('href'), await signIn.getAttribute('target')]).toEqual([
       '/sign-in?to=ops',
       '_blank',
     ])
-    await page.getByRole('dialog').getByText('You are not signed in.').waitFor()
+    await dialog.getByText('You are not signed in.').waitFor()
     expect(await page.getByLabel('Identifier of the subscription').inputValue()).toBe('subscription-1')
     expect(await page.getByLabel('Reason').inputValue()).toBe('ticket 812')
     isSignedIn = true
