@@ -584,6 +584,11 @@ describe('the page of the console', () => {
     await press(page, 'Cancel')
     await press(page, 'Newest entries')
     await page.getByText('200 entries', { exact: true }).first().waitFor()
+    await page.getByRole('link', { name: 'Health', exact: true }).click()
+    await page
+      .locator('.legend')
+      .getByText(/^[\d,]+\+ failed$/)
+      .waitFor()
   })
 
   it('shows support the class of an error, and by which id an operator finds its text', async () => {
