@@ -34,14 +34,19 @@ describe('the next step in the console', () => {
     })
   })
 
-  it('of a payer whose access no handler has handled so far is not to sign in again', async () => {
+  it('of a payer whose access no process has handled is not to sign in again', async () => {
     const { platform, marketplace, support } = await stage()
-    const end = marketplace.onEntitlementChange(() => new Promise<void>(() => {}))
+    let handled: (() => void) | undefined
+    marketplace.onEntitlementChange(() => new Promise<void>((resolve) => (handled = resolve)))
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
     await until('the purchase is read', () => marketplace.isEntitled('business-1'))
-    end()
-    const { body } = await support.read('business', { business_uid: 'business-1' })
-    expect(body.step.next).toMatch(/^The purchase is fine; the app is still setting it up/)
+    const read = async () => (await support.read('business', { business_uid: 'business-1' })).body
+    expect((await read()).step.next).toMatch(/^The purchase is fine; the app is still setting it up/)
+    const { items } = (await support.read('history', { business_uid: 'business-1' })).body
+    expect(items).toContainEqual(expect.objectContaining({ of: 'entitlement', outcome: 'waiting' }))
+    await until('the handler runs', async () => handled !== undefined)
+    handled?.()
+    await until('it is handled', async () => (await read()).step.next.startsWith('The subscription gives'))
   })
 
   it('of a payer of an app without handlers is to sign in again', async () => {
@@ -119,6 +124,14 @@ describe('the next step in the console', () => {
     const { body } = await support.read('business', { business_uid: 'business-1' })
     expect(body.subscriptions).toMatchObject([{ purchase_state: 'purchased', purchasable_uid: OTHER_ITEM }])
     expect(body.step.next).toContain(`They have the item ${OTHER_ITEM}, and need the item ${OUR_ITEM}. `)
+  })
+
+  it('says that subscriptions cannot be read, not that none is known', async () => {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const list = () => Promise.reject(new Error('no disk'))
+    mountConsole(app, { ...marketplace, subscriptions: { ...marketplace.subscriptions, list } })
+    const { body } = await consoleCaller(`${url}/ops`, 'support').read('business', { business_uid: 'b' })
+    expect([body.subscriptions, body.after]).toEqual([null, null])
   })
 
   it('comes also if the journal cannot be read', async () => {

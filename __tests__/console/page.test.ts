@@ -334,13 +334,14 @@ describe('the page of the console', () => {
     isSignedIn = false
     const ignored = troubles.length
     await press(page, 'Track')
-    await page.getByText('You are signed out.').waitFor()
-    const signIn = page.getByRole('link', { name: 'Sign in', includeHidden: true })
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('You are signed out.').waitFor()
+    const signIn = dialog.getByRole('link', { name: 'Sign in' })
     expect([await signIn.getAttribute('href'), await signIn.getAttribute('target')]).toEqual([
       '/sign-in?to=ops',
       '_blank',
     ])
-    await page.getByRole('dialog').getByText('You are not signed in.').waitFor()
+    await dialog.getByText('You are not signed in.').waitFor()
     expect(await page.getByLabel('Identifier of the subscription').inputValue()).toBe('subscription-1')
     expect(await page.getByLabel('Reason').inputValue()).toBe('ticket 812')
     isSignedIn = true
@@ -587,6 +588,11 @@ describe('the page of the console', () => {
     await press(page, 'Cancel')
     await press(page, 'Newest entries')
     await page.getByText('200 entries', { exact: true }).first().waitFor()
+    await page.getByRole('link', { name: 'Health', exact: true }).click()
+    await page
+      .locator('.legend')
+      .getByText(/^[\d,]+\+ failed$/)
+      .waitFor()
   })
 
   it('shows support the class of an error, and by which id an operator finds its text', async () => {

@@ -78,7 +78,8 @@ export interface BusinessReply {
   /** `meaning` of the reason. */
   cause: string
   step: NextStep
-  subscriptions: SubscriptionRow[]
+  /** Null while the database cannot be read. */
+  subscriptions: SubscriptionRow[] | null
   /** Where the next page of subscriptions begins; null after the last page. */
   after: string | null
 }

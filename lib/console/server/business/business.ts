@@ -25,7 +25,7 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
           limit: SUBSCRIPTIONS_A_PAGE,
           ...(after === undefined ? {} : { after }),
         })
-        .catch(() => []),
+        .catch(() => null),
       nextStepFor(decision, marketplace),
     ])
     return {
@@ -34,8 +34,8 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
       headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
       step,
-      subscriptions: page.map(rowsFor(person).subscriptionRow),
-      after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+      subscriptions: page?.map(rowsFor(person).subscriptionRow) ?? null,
+      after: page?.[SUBSCRIPTIONS_A_PAGE - 1]?.subscription_uid ?? null,
     }
   }
 
