@@ -188,8 +188,10 @@ describe('the next step of a payer', () => {
     expect((await stepAmong('stale', [['stale', 'purchased']], [dead('e1')])).action).toBe('refresh')
   })
 
-  it('is that of the reason if the journal cannot be read', async () => {
-    const list = () => Promise.reject(new Error('no disk'))
+  it.each([
+    ['cannot be read', () => Promise.reject(new Error('no disk'))],
+    ['does not answer within two seconds', () => new Promise<never>(() => {})],
+  ])('is that of the reason if the journal %s', async (_why, list) => {
     const decision = { business_uid: 'b1', reason: 'purchased', subscriptions: [] } as const
     const health = async () => ({ problems: [] })
     const step = await nextStepFor(decision, { journal: { list }, health }, NOW)
