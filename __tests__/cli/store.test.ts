@@ -37,7 +37,7 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(yes.stdout).toMatch(/^b-paid: YES, it may use the app\.\nreason +purchased\n/)
     expect(no.code).toBe(1)
     expect(no.stdout).toMatch(
-      /^b-late: NO, .*next step +The payment failed or has not arrived\. .*\ncommand +marketplace-webhooks refresh /s,
+      /^b-late: NO, .*next step +The payment failed or has not arrived\. .*\nread again +npx marketplace-webhooks refresh b-late\ntrack +npx marketplace-webhooks track '<subscription>' --business b-late\n/s,
     )
     expect(unknown.code).toBe(1)
     expect(jsonLines<Decision>(unknown.stdout)).toMatchObject([
@@ -53,8 +53,8 @@ describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
     expect(code).toBe(0)
     const words = stdout.replace(/\s+/g, ' ')
     expect(words).toContain('next step The purchase is fine; setting it up failed, and')
-    expect(words).toContain('command marketplace-webhooks journal show <entry>')
-    const [, entry] = /\nentry +(\S+)\n/.exec(stdout) ?? []
+    const [, entry] = /\nfailed entry +npx marketplace-webhooks journal show (\S+)\n/.exec(stdout) ?? []
+    expect(stdout).toContain(`\nreplay        npx marketplace-webhooks journal replay ${entry} --wait\n`)
     const shown = await runCliHere(['journal', 'show', entry as string, '--json'], { env })
     expect(jsonLines<JournalEntry>(shown.stdout)).toMatchObject([{ status: 'dead', business_uid: 'b-paid' }])
   })

@@ -80,6 +80,19 @@ describe('an action of the console', () => {
     expect((await operator.read('stored', { business_uid: 'b/1' })).body).toMatchObject({ isStored: false })
   })
 
+  it.each([
+    [{ entitled: true, known: true }, /^This business pays, .* it loses its access/],
+    [{ entitled: false, known: true }, /^This business has no access now, so an erasure takes none away\.$/],
+    [
+      { entitled: false, known: false },
+      /^It is not known now whether this business pays\. If it does: .* loses/,
+    ],
+  ])('says what an erasure means for the answer %j', async (answer, words) => {
+    const { operator } = await stage({ explain: async () => answer as never })
+    const { sentences } = (await operator.read('stored', { business_uid: 'b/1' })).body
+    expect(sentences[1]).toMatch(words)
+  })
+
   it('shows the answer of the refresh, and names the file of an export without a path', async () => {
     const { operator } = await stage()
     expect((await operator.act('refresh', BUSINESS)).body.decision.explanation).toBe('by this refresh')
@@ -130,6 +143,23 @@ describe('a replay of the console', () => {
     ])
     expect(rest).toHaveLength(1_002)
   })
+
+  it.each([
+    ['change', 'changes of subscriptions'],
+    ['entitlement', 'changes of the access'],
+  ] as const)(
+    'names entries of the kind %s in words, in the preview and in the journal',
+    async (kind, words) => {
+      const { operator, did } = await stage({}, deadEntries(2, kind))
+      const { body } = await operator.read('attention')
+      const selection = { group: body.groups[0].key }
+      const { effect } = (await operator.read('previewReplay', selection)).body
+      expect(effect).toMatch(new RegExp(`^Passes 2 entries of ${words} to their handlers again`))
+      expect(effect).not.toContain('`')
+      await operator.act('replay', { ...selection, reason: REASON })
+      expect(did[0]).toMatchObject(['recordAction', { reason: `2 entries of ${words}; ${REASON}` }])
+    },
+  )
 
   it('shows the answer that a handler of a change would get, null while it is not known', async () => {
     for (const [known, entitled] of [

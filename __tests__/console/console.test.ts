@@ -49,9 +49,11 @@ describe('consoleRouter', () => {
     })
   }
 
-  it('links to the address where people sign in', async () => {
+  it('links to the address where people sign in, from a page with a landmark that fits a phone', async () => {
     const { url } = await stage({ authorize: () => null, signInUrl: '/in?a=1&b="2"' })
-    expect(await (await fetch(`${url}/`)).text()).toContain('<a href="/in?a=1&#38;b=&#34;2&#34;">Sign in</a>')
+    const page = await (await fetch(`${url}/`)).text()
+    expect(page).toMatch(/<meta name="viewport" .*<main><h1>.*<\/main>/)
+    expect(page).toContain('<a href="/in?a=1&#38;b=&#34;2&#34;">Sign in</a>')
   })
 
   it('says that the lookup of the app failed, and takes nobody for unknown', async () => {

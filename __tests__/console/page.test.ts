@@ -204,6 +204,33 @@ describe('the page of the console', () => {
     await outcome.getByText('1 handled.').waitFor()
   })
 
+  it('groups what became of a replay by its cause, and counts the rest', async () => {
+    const { marketplace, platform, app, url } = await createScene({ handlers: { retryDelaysMs: [] } })
+    mountConsole(app, marketplace)
+    const businesses = ['milano', 'berlin', 'shop-7', 'paris', 'wien', 'b-1', 'b-2', 'b-3']
+    marketplace.on('application/installed', ({ data: { business_id: business } }) => {
+      const others = businesses.slice(2).indexOf(business)
+      throw new Error(others < 0 ? `no room for ${business}` : `other cause ${'abcdef'[others]}`)
+    })
+    for (const business of businesses) platform.install(business)
+    await platform.settled()
+    await until('all are dead', async () => (await marketplace.health()).counts?.dead === 8)
+    const page = await open(`${url}/ops`, 'operator', '#/attention')
+    await press(page, 'Replay all 8 dead entries…')
+    await page.getByLabel('Reason').fill('again')
+    await press(page, 'Replay 8 entries')
+    const outcome = page.locator('.outcome')
+    await outcome.getByText('8 failed again.').waitFor()
+    const lines = await outcome.locator('li').allTextContents()
+    expect(lines[0]).toBe('application/installed: Error: no room for # (2) Open one')
+    expect(lines.slice(1, 5)).toEqual(
+      Array(4).fill(
+        expect.stringMatching(/^application\/installed: Error: other cause [a-f] \(1\) Open one$/),
+      ),
+    )
+    expect(lines.slice(5)).toEqual(['2 with other errors: see the groups below.'])
+  })
+
   it('links support to the entry of a payer whose handler failed, without a replay', async () => {
     const { url, platform, marketplace } = await createStage({ isBroken: true })
     platform.purchase({ business_uid: 'business-1', payment: 'succeeded' })
@@ -272,7 +299,11 @@ describe('the page of the console', () => {
 
   it.each([
     ['', 'subscriptions', 'None.'],
-    ['#/business/b', 'history', 'Nothing is recorded for this business.'],
+    [
+      '#/business/b',
+      'history',
+      'Nothing is recorded of this business. An unrecognised delivery belongs to none.',
+    ],
     ['#/attention', 'attention', 'There are no dead and no retrying entries.'],
     ['#/live', 'live', 'Nothing yet.'],
   ])('says on %s that it loads %s, and "%s" only after an answer', async (place, call, nothing) => {
@@ -303,13 +334,14 @@ describe('the page of the console', () => {
     isSignedIn = false
     const ignored = troubles.length
     await press(page, 'Track')
-    await page.getByText('You are signed out.').waitFor()
-    const signIn = page.getByRole('link', { name: 'Sign in', includeHidden: true })
+    const dialog = page.getByRole('dialog')
+    await dialog.getByText('You are signed out.').waitFor()
+    const signIn = dialog.getByRole('link', { name: 'Sign in' })
     expect([await signIn.getAttribute('href'), await signIn.getAttribute('target')]).toEqual([
       '/sign-in?to=ops',
       '_blank',
     ])
-    await page.getByRole('dialog').getByText('You are not signed in.').waitFor()
+    await dialog.getByText('You are not signed in.').waitFor()
     expect(await page.getByLabel('Identifier of the subscription').inputValue()).toBe('subscription-1')
     expect(await page.getByLabel('Reason').inputValue()).toBe('ticket 812')
     isSignedIn = true
@@ -351,17 +383,24 @@ describe('the page of the console', () => {
     const code = 'reads_failing' as const
     const health = async () => ({
       status: 'degraded' as const,
-      problems: [{ code, message: 'most reads fail', next: 'Wait.' }],
+      problems: [
+        { code, message: 'most reads fail', next: 'Wait.' },
+        { code: 'requests_overdue' as const, message: 'a read is late', next: 'raise reads.concurrency' },
+      ],
       counts: { ...counts, dead: 10_000, subscriptions: 1_000, active: 12 },
     })
     mountConsole(app, { ...marketplace, health })
     const page = await open(`${url}/ops`, 'support')
     for (const chapter of ['Live', 'Health', 'Business']) {
       await page.getByRole('link', { name: chapter, exact: true }).click()
-      await page.getByText('The platform cannot be read at the moment.').waitFor()
+      await page.getByText('Each business keeps its last answer until that is too old').waitFor()
     }
     await page.getByRole('navigation').getByText('10,000+').waitFor()
     await page.getByRole('link', { name: 'Open Health' }).click()
+    await page
+      .getByText('subscriptions that are not read yet: open them to see why their reads fail')
+      .waitFor()
+    await page.getByRole('link', { name: 'Open Business' }).waitFor()
     for (const [words, number] of [
       ['Known subscriptions', '1,000+'],
       ['Active businesses', '12'],
@@ -489,7 +528,7 @@ describe('the page of the console', () => {
     await press(page, 'Next page')
     await page.getByText('s-00099').waitFor()
     await search(page, 's-09999')
-    await headline(page, 'Not yet: the purchase is being checked')
+    await headline(page, 'Not known yet')
     await press(page, 'Show more subscriptions')
     await page.getByText('s-00039').waitFor()
   }, 60_000)
@@ -549,6 +588,11 @@ describe('the page of the console', () => {
     await press(page, 'Cancel')
     await press(page, 'Newest entries')
     await page.getByText('200 entries', { exact: true }).first().waitFor()
+    await page.getByRole('link', { name: 'Health', exact: true }).click()
+    await page
+      .locator('.legend')
+      .getByText(/^[\d,]+\+ failed$/)
+      .waitFor()
   })
 
   it('shows support the class of an error, and by which id an operator finds its text', async () => {

@@ -65,7 +65,7 @@ describe('the words after Read again', () => {
     expect(words(before, after)).toBe(
       'Read 2 subscriptions from the platform: b changed from purchased to canceled. ' +
         '1 subscription could not be read: the platform did not answer in time. ' +
-        '1 subscription not read yet: the read is requested. Look again in a moment.',
+        '1 subscription not read yet: the read is requested.',
     )
   })
 

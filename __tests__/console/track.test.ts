@@ -28,6 +28,9 @@ describe('Track of the console', () => {
     await marketplace.settled()
     const reply = await support.act('track', { business_uid: 'b1', subscription_uid: uid })
     expect([reply.status, reply.body.code]).toEqual([422, 'not_shown'])
+    expect(reply.body.detail).toBe(
+      'It belongs to the business b2, as last read: look at that one. Nothing was changed.',
+    )
     await expectNothingOf(marketplace, 'b1')
     expect((await marketplace.subscriptions.get(uid))?.business_uid).toBe('b2')
   })

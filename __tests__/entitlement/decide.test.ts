@@ -280,7 +280,7 @@ describe('the explanation', () => {
 
   it('names the work under way and the last failure', () => {
     expect(of([unread()]).explanation).toBe(
-      `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is under way.`,
+      `${REASONS.not_read_yet.meaning} Subscription s: never read; a read is requested.`,
     )
     expect(of([unread({ pending: false, failure: 'token_refused' })]).explanation).toContain(
       'never read; the last read failed: the platform gives the app no access to this business.',

@@ -141,7 +141,7 @@ describe('the explanation', () => {
       entitledItems: [],
       known: true,
       reason: 'unknown_business',
-      explanation: 'No event, no call and no search has named a subscription of this business.',
+      explanation: 'No subscription of this business is known.',
       accessUntil: null,
       asOf: null,
       stale: false,

@@ -78,8 +78,8 @@ export const PROBLEMS = {
   requests_overdue: {
     status: 'degraded',
     means:
-      'No process with a worker runs, or the platform is too slow for the number of events. A business that paid may have no access.',
-    next: 'Start a process with a worker. If one runs, look at the other problems, and raise reads.concurrency if the platform allows it.',
+      'No process with a worker runs, the platform is too slow for the number of events, or some reads fail again and again. A business that paid may have no access.',
+    next: 'Start a process with a worker. If one runs, subscriptions.list() shows which requested reads have a failure. Without one, raise reads.concurrency if the platform allows it.',
   },
   reads_throttled: {
     status: 'degraded',
@@ -89,7 +89,8 @@ export const PROBLEMS = {
   },
   credentials_refused: {
     status: 'degraded',
-    means: "The token endpoint refused the app's credentials. Meanwhile the gate keeps its last answers.",
+    means:
+      "The token endpoint refused the app's credentials. Meanwhile the gate keeps its answers for freshness.maxStaleMs.",
     next: 'Correct app.clientId and app.clientSecret.',
   },
   tokens_refused: {

@@ -42,7 +42,8 @@ export interface Decision {
     accepted: string[]
   }
   /**
-   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read.
+   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. A look without a search,
+   * at a business that nobody has asked about, is neither answered nor pending, with the reason `unknown_business`.
    */
   search?: {
     /** The platform has answered once. Until then the reason is `not_read_yet`, whatever was named. */
@@ -115,6 +116,12 @@ export function decide(
     return deepFreeze({ ...decision, explanation, search: { answered, pending, failure } })
   }
   return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
+}
+
+/** The decision of a look without a search, if a question would make one: nobody has asked about the business so far. */
+export function withSearchToMake(decision: Decision): Decision {
+  if (decision.reason !== 'unknown_business' || decision.search) return decision
+  return deepFreeze({ ...decision, search: { answered: false, pending: false, failure: null } })
 }
 
 /** The decision with the items that the business has, and those that would give access. */
@@ -279,7 +286,7 @@ function describe(verdict: SubscriptionVerdict, now: number) {
   const trouble = failure
     ? `; the last read failed: ${failureInWords(failure)}`
     : pending
-      ? '; a read is under way'
+      ? '; a read is requested'
       : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
   return `Subscription ${subscription_uid}: ${read}${accessInWords(verdict)}${trouble}${rule}.`

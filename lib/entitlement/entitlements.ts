@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { identifierOf } from '../base/record.js'
 import type { Store } from '../store/port/store.js'
-import { type Decision, type DecisionRules, decisionWithout } from './decide.js'
+import { type Decision, type DecisionRules, decisionWithout, withSearchToMake } from './decide.js'
 import { type CachedDecision, createDecisionCache, NO, YES } from './decision-cache.js'
 import { decisionAbout, entitlesTo, type ItemOptions } from './items.js'
 import { createDecisionLoads, type Searches } from './load-decision.js'
@@ -83,8 +83,10 @@ export function createEntitlements(options: {
     const cached = cache.fresh(businessUid)?.decision
     // If the wall clock was set back, `asOf` lies in the future, and people would read it.
     const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
-    const { load } = searches && asked?.search === false ? looks : loads
-    return about(cached && !isAhead ? cached : await load(businessUid), asked)
+    const isLook = searches !== undefined && asked?.search === false
+    const { load } = isLook ? looks : loads
+    const decision = about(cached && !isAhead ? cached : await load(businessUid), asked)
+    return isLook && searches.requestSearch ? withSearchToMake(decision) : decision
   }
   const waits = createEntitlementWaits({
     explain,

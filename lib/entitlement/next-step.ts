@@ -1,51 +1,46 @@
-import { MINUTE } from '../base/clock.js'
 import { type NextStep, REASONS, type Reason, type ReasonRow } from './reasons.js'
 import { itemsInWords } from './words.js'
 
-/** What the history of a business, or the search for its subscriptions, may show that changes the next step. */
+/** What the journal, the health or the search for subscriptions may show of a business that changes the next step. */
 export const FACTS = {
   handler_dead: 'A handler of the app failed at each try, and no later entry of its kind was handled.',
+  handler_retrying_later:
+    'A handler of the app has failed so far, and is tried again in more than ten minutes.',
   handler_retrying: 'A handler of the app has failed so far, and is tried again.',
+  handler_overdue: 'An entry has waited for its handler, or for its end, for more than ten minutes.',
+  handler_waiting: 'An entry waits for its handler, or for its end.',
+  reads_throttled: 'This process makes no read now, because the platform limits their rate.',
   change_announced:
     'A purchase event came within the last ten minutes, and no read has shown a change since.',
+  unsearched: 'The app can search the platform for the business, and nobody has asked it to.',
   searched: 'The app has searched the platform, which shows no subscription of the business.',
 } as const
 
 /** A key of `FACTS`. */
-type Fact = keyof typeof FACTS
+export type Fact = keyof typeof FACTS
+
+/** The facts about a business: those of handlers with the entry that shows it, others with an empty text. */
+export type Facts = ReadonlyMap<Fact, string>
+
+/** The parts of a decision by which the next step is found. */
+interface Decided {
+  reason: Reason
+  otherItems?: { bought: readonly string[]; accepted: readonly string[] }
+  search?: { answered: boolean; pending: boolean; failure: string | null }
+  subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
+}
 
 /**
- * The next step for a decision: that of its reason, or a more specific one, by what the history or a search shows, or by a
- * state or failure that all deciding subscriptions share. `history`: the newest items of `businesses.history`; without them, no step
- * is about a handler that failed or a platform that lags.
+ * The next step for a decision: that of its reason, or a more specific one, by the given facts or a search, or by a state or
+ * failure that all deciding subscriptions share. It asks nobody, so it knows no handler that failed and no platform that lags:
+ * `nextStepFor` does.
  *
- * @example
- * const decision = await marketplace.explain('business-1')
- * const history = await marketplace.businesses.history('business-1', { limit: 50 })
- * const { next, action, entryId } = nextStepOf(decision, history)
+ * @example const { next, action } = nextStepOf(await marketplace.explain('business-1'))
  */
-export function nextStepOf(
-  decision: {
-    reason: Reason
-    otherItems?: { bought: readonly string[]; accepted: readonly string[] }
-    search?: { pending: boolean; failure: string | null }
-    subscriptions: readonly { reason: Reason; purchase_state: string | null; failure: string | null }[]
-  },
-  history: readonly {
-    kind: string
-    at: string
-    entryId: string
-    of?: string
-    name?: string
-    outcome?: string
-  }[] = [],
-  now: number = Date.now(),
-): NextStep {
+export function nextStepOf(decision: Decided, facts: Facts = new Map()): NextStep {
   const { next, action, customer, nextIf = {} }: ReasonRow = REASONS[decision.reason]
   const deciding = decision.subscriptions.filter(({ reason }) => reason === decision.reason)
-  const { search } = decision
-  const ofSearch = search?.failure ?? (search?.pending === false ? ('searched' satisfies Fact) : undefined)
-  const facts = factsIn(history, now)
+  const ofSearch = factOf(decision.search)
   const isShared = (key: string) =>
     deciding.length === 0
       ? key === ofSearch
@@ -57,38 +52,14 @@ export function nextStepOf(
   return { next: otherItemsInWords(decision.otherItems) + next, action, customer }
 }
 
-type Items = Parameters<typeof nextStepOf>[0]['otherItems']
-type History = NonNullable<Parameters<typeof nextStepOf>[1]>
-
-/** The facts in a history, each with its newest entry. */
-function factsIn(history: History, now: number): ReadonlyMap<Fact, string> {
-  const facts = new Map<Fact, string>()
-  const add = (fact: Fact, { entryId }: History[number]) => facts.has(fact) || facts.set(fact, entryId)
-  /** Handlers of which a newer outcome counts. */
-  const seen = new Set<string>()
-  for (const item of history) {
-    // An unrecognised delivery has no name, and sets nothing up.
-    if (item.kind !== 'handled' || (item.of === 'delivery' && !item.name)) continue
-    const handler = `${item.of} ${item.name}`
-    if (seen.has(handler)) continue
-    seen.add(handler)
-    if (item.outcome === 'dead') add('handler_dead', item)
-    if (item.outcome === 'retrying') add('handler_retrying', item)
-  }
-  const newest = history.find(
-    ({ kind, name }) => kind === 'change' || (kind === 'delivery' && name?.startsWith(PURCHASE)),
-  )
-  if (newest?.kind === 'delivery' && now - Date.parse(newest.at) < LAG_MS) add('change_announced', newest)
-  return facts
+/** The failure of a search, or the fact that it shows. */
+function factOf(search: Decided['search']): string | undefined {
+  if (!search || search.failure !== null) return search?.failure ?? undefined
+  if (search.pending) return undefined
+  return (search.answered ? 'searched' : 'unsearched') satisfies Fact
 }
 
-/** The events about a purchase. */
-const PURCHASE = 'purchasable_subscription/'
-
-/** A lag lasts seconds. An event without a change for this long was about something else. */
-const LAG_MS = 10 * MINUTE
-
-function otherItemsInWords(otherItems: Items): string {
+function otherItemsInWords(otherItems: Decided['otherItems']): string {
   if (!otherItems) return ''
   const { bought, accepted } = otherItems
   return `They have ${itemsInWords(bought, 'and')}, and need ${itemsInWords(accepted, 'or')}. `

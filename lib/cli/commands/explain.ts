@@ -1,7 +1,8 @@
 import type { Command } from 'commander'
+import { nextStepFor } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
-import { exitCodeOf, noteUnsearched, recentHistory, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, noteUnsearched, verdictText } from '../terminal/verdict.js'
 
 export function addExplain(program: Command, act: Act) {
   program
@@ -23,8 +24,8 @@ export function addExplain(program: Command, act: Act) {
         const decision = await marketplace.explain(business, {
           ...(item === undefined ? {} : { purchasableUid: item }),
         })
-        const history = out.isJson ? [] : await recentHistory(marketplace, business)
-        out.result(decision, () => verdictText(decision, history, out))
+        const step = await nextStepFor(decision, marketplace)
+        out.result(decision, () => verdictText(decision, step, out))
         noteUnsearched(decision, context)
         return exitCodeOf(decision)
       }),

@@ -1,10 +1,10 @@
 import type { Command } from 'commander'
-import type { Decision, Marketplace } from '../../index.js'
+import { type Decision, type Marketplace, nextStepFor } from '../../index.js'
 import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
-import { exitCodeOf, noteUnsearched, recentHistory, verdictText } from '../terminal/verdict.js'
+import { exitCodeOf, noteUnsearched, verdictText } from '../terminal/verdict.js'
 
 const WAIT_S = 20
 const WITHIN_MIN = 10
@@ -50,8 +50,8 @@ export function addRefresh(program: Command, act: Act) {
         const marketplace = await context.open()
         await context.record(marketplace, { action: 'refresh', businessUid: business })
         const { decision, isRead } = await refreshWithin(marketplace, business, wait * 1_000)
-        const history = out.isJson ? [] : await recentHistory(marketplace, business)
-        out.result({ ...decision, isRead }, () => verdictText(decision, history, out))
+        const step = await nextStepFor(decision, marketplace)
+        out.result({ ...decision, isRead }, () => verdictText(decision, step, out))
         noteUnsearched(decision, context)
         if (isRead) return exitCodeOf(decision)
         out.note(

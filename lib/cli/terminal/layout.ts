@@ -71,6 +71,11 @@ export function wrapped(text: string, width: number): string[] {
   return lines
 }
 
+/** The text as one word of a shell. */
+export function shellWord(text: string): string {
+  return /^[\w.,:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
 /** A time to the second: `2026-03-01 09:00:00Z`. */
 export function shortTime(iso: string | null | undefined): string {
   return iso ? iso.replace('T', ' ').replace(/\.\d+Z$/, 'Z') : 'never'

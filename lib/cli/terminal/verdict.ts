@@ -1,31 +1,12 @@
-import { type Decision, failureInWords, type HistoryItem, type Marketplace, nextStepOf } from '../../index.js'
+import { type Decision, failureInWords, type NextStep } from '../../index.js'
 import type { Context } from './context.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
-import { fields, oneLine, shortTime, table, wrapped } from './layout.js'
+import { fields, oneLine, shellWord, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
-/** The command for the action of a next step. */
-const COMMANDS = {
-  refresh: 'marketplace-webhooks refresh <business>',
-  track: 'marketplace-webhooks track <subscription> --business <business>',
-  replay: 'marketplace-webhooks journal show <entry>, and after the mend journal replay <entry>',
-  health: 'marketplace-webhooks doctor',
-  none: null,
-} as const
-
-/** The newest items of the history of a business, for its next step; none if they cannot be read. */
-export function recentHistory({ businesses }: Marketplace, business: string): Promise<HistoryItem[]> {
-  return businesses.history(business, { limit: 50 }).catch(() => [])
-}
-
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
-export function verdictText(
-  decision: Decision,
-  history: readonly HistoryItem[],
-  { paint, width }: Output,
-): string {
+export function verdictText(decision: Decision, step: NextStep, { paint, width }: Output): string {
   const { business_uid, entitled, known, reason, explanation, asOf, subscriptions } = decision
-  const { next, action, entryId } = nextStepOf(decision, history)
   const answer = entitled
     ? paint.good('YES, it may use the app')
     : known
@@ -35,12 +16,11 @@ export function verdictText(
     {
       reason,
       confirmed: subscriptions.length > 0 ? shortTime(asOf) : null,
-      'next step': next,
-      entry: entryId,
-      command: COMMANDS[action],
+      'next step': step.next,
     },
     width,
   )
+  const commands = fields(commandsFor(step, business_uid), Number.POSITIVE_INFINITY)
   const rows = table(
     [
       { title: 'SUBSCRIPTION', cell: (each) => each.subscription_uid },
@@ -59,6 +39,7 @@ export function verdictText(
   return [
     `${paint.bold(oneLine(business_uid))}: ${answer}.`,
     about,
+    ...(commands === '' ? [] : ['', commands]),
     '',
     ...wrapped(explanation, width),
     ...(subscriptions.length > 0 ? ['', rows] : []),
@@ -67,6 +48,25 @@ export function verdictText(
 }
 
 const MAX_SHOWN = 20
+
+/** The commands for what a step asks for, by the words of the step. A shell takes each as it is printed, in one line. */
+function commandsFor(
+  { next, action, entryId }: NextStep,
+  businessUid: string,
+): Record<string, string | null> {
+  const business = shellWord(businessUid)
+  const asks = (words: RegExp, command: string) => (words.test(next) ? `${PROGRAM} ${command}` : null)
+  const entry = entryId === undefined ? null : shellWord(entryId)
+  return {
+    'read again': asks(/\bread again\b/i, `refresh ${business}`),
+    track: asks(/\btrack\b/i, `track '<subscription>' --business ${business}`),
+    'failed entry': entry && `${PROGRAM} journal show ${entry}`,
+    replay: entry && `${PROGRAM} journal replay ${entry} --wait`,
+    health: action === 'health' ? `${PROGRAM} doctor` : null,
+  }
+}
+
+const PROGRAM = 'npx marketplace-webhooks'
 
 /** The options in a file may have a search of the platform, which this command has not made without them. */
 export function noteUnsearched({ reason }: Decision, { hasConfig, out }: Pick<Context, 'hasConfig' | 'out'>) {

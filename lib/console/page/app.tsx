@@ -8,9 +8,9 @@ import { Health } from './health/health.js'
 import { HealthContext, useWatchedHealth, type Watched } from './health/watch.js'
 import { placeOf, useLoad, usePlace } from './hooks.js'
 import { Live } from './lists/live.js'
-import { Badge, Loading, Trouble } from './parts.js'
+import { Badge, Loading, SignedOut, Trouble } from './parts.js'
 import { Privacy } from './privacy.js'
-import { SessionContext } from './session.js'
+import { SessionContext, SignedOutContext } from './session.js'
 
 const CHAPTERS = [
   { name: 'business', title: 'Business', View: Business, isForOperators: false },
@@ -46,7 +46,9 @@ export function App() {
   if (session.current)
     return (
       <SessionContext.Provider value={session.current}>
-        <Chapters session={session.current} isSignedOut={isSignedOut} />
+        <SignedOutContext.Provider value={isSignedOut}>
+          <Chapters session={session.current} />
+        </SignedOutContext.Provider>
       </SessionContext.Provider>
     )
   if (isSignedOut)
@@ -68,7 +70,7 @@ export function App() {
   )
 }
 
-function Chapters({ session, isSignedOut }: { session: Replies['session']; isSignedOut: boolean }) {
+function Chapters({ session }: { session: Replies['session'] }) {
   const [named = '', ...rest] = usePlace()
   const chapters = CHAPTERS.filter(
     ({ isForOperators }) => !isForOperators || session.person.role === 'operator',
@@ -78,7 +80,6 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
   const heading = useRef<HTMLHeadingElement>(null)
   const isFirst = useRef(true)
   const { name, title, View } = chapter
-  const { signInUrl } = session
   /** On the chapter of a business. */
   const [business_uid] = name === 'business' ? rest : []
   useEffect(() => {
@@ -114,15 +115,7 @@ function Chapters({ session, isSignedOut }: { session: Replies['session']; isSig
         <h1 ref={heading} tabIndex={-1}>
           {title}
         </h1>
-        {isSignedOut && (
-          <Trouble error="You are signed out. Sign in again in another tab, then go on here: what you have typed stays.">
-            {signInUrl && (
-              <a href={signInUrl} target="_blank" rel="noreferrer">
-                Sign in
-              </a>
-            )}
-          </Trouble>
-        )}
+        <SignedOut />
         <View rest={rest} />
       </main>
     </HealthContext.Provider>
@@ -144,7 +137,7 @@ const DOWN = {
   database:
     'The database of the app cannot be used at the moment. Answers may be missing, and actions may fail.',
   platform:
-    'The platform cannot be read at the moment. The app keeps its last answers, and reads again by itself.',
+    'The platform cannot be read at the moment. Each business keeps its last answer until that is too old, and the app reads again by itself.',
 } as const
 
 /** Stands on every chapter while the database or the platform is down. */

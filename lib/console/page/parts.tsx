@@ -1,5 +1,6 @@
 import type { ComponentChildren } from 'preact'
-import { useEffect, useId, useRef } from 'preact/hooks'
+import { useContext, useEffect, useId, useRef } from 'preact/hooks'
+import { SessionContext, SignedOutContext } from './session.js'
 
 export function Button(props: {
   children: ComponentChildren
@@ -102,6 +103,21 @@ export function Trouble({ error, children }: { error: string | undefined; childr
   )
 }
 
+/** Stands on each chapter and in each dialog while the session is lost: an open dialog makes the rest of the page inert. */
+export function SignedOut() {
+  const signInUrl = useContext(SessionContext)?.signInUrl
+  if (!useContext(SignedOutContext)) return null
+  return (
+    <Trouble error="You are signed out. Sign in again in another tab, then go on here: what you have typed stays.">
+      {signInUrl && (
+        <a href={signInUrl} target="_blank" rel="noreferrer">
+          Sign in
+        </a>
+      )}
+    </Trouble>
+  )
+}
+
 /** Takes the place of what has not been read so far. */
 export function Loading() {
   return (
@@ -179,6 +195,7 @@ export function Box(props: { title: string; onClose: () => void; children: Compo
   return (
     <dialog ref={dialog} onClose={onClose} aria-labelledby={id}>
       <h2 id={id}>{title}</h2>
+      <SignedOut />
       {children}
     </dialog>
   )

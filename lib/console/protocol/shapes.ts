@@ -31,7 +31,7 @@ export interface Replies {
   activity: ActivityReply
   previewReplay: ReplayPreview
   /** Those of the entries that still exist. */
-  outcomes: { entries: EntryRow[] }
+  outcomes: { entries: OutcomeRow[] }
   /** `outcome`: what the read did, in words. */
   refresh: BusinessReply & { outcome: string }
   track: BusinessReply & { outcome: string }
@@ -78,7 +78,8 @@ export interface BusinessReply {
   /** `meaning` of the reason. */
   cause: string
   step: NextStep
-  subscriptions: SubscriptionRow[]
+  /** Null while the database cannot be read. */
+  subscriptions: SubscriptionRow[] | null
   /** Where the next page of subscriptions begins; null after the last page. */
   after: string | null
 }
@@ -104,6 +105,9 @@ export type EntryRow = Pick<
   | 'dueAt'
   | 'cause'
 >
+
+/** `sharedError`: the error without the identifiers of the entry, as the groups of `attention` show it. */
+export type OutcomeRow = EntryRow & { sharedError: string | null }
 
 /** With its payload and the stack of its error; for support only the shape of the payload with the names of known fields, no stack, and of issues only how many there are. */
 export type EntryDetail = EntryRow &

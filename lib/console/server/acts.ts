@@ -1,4 +1,4 @@
-import { type Decision, failureInWords } from '../../index.js'
+import { type Decision, failureInWords, type SubscriptionStatus } from '../../index.js'
 import type { Inputs } from '../protocol/inputs.js'
 import type { Person } from '../protocol/roles.js'
 import type { Replies } from '../protocol/shapes.js'
@@ -61,7 +61,8 @@ export function createActs(options: {
       const named = { businessUid: business_uid, subscriptionUid: subscription_uid }
       // A typo that is stored would make of "has not bought" a "not known yet", which nobody can take back.
       const { failure } = await marketplace.subscriptions.look(named)
-      if (failure !== null) throw notShown(failure)
+      if (failure !== null)
+        throw notShown(failure, await marketplace.subscriptions.get(subscription_uid), business_uid)
       await record(person, 'track', named, reason)
       const before = await marketplace.explain(business_uid)
       await marketplace.subscriptions.track(named, { announce })
@@ -113,14 +114,18 @@ export function createActs(options: {
   }
 }
 
-/** Why a subscription is not tracked. Nothing was stored. */
-function notShown(failure: string): Refusal {
+/** Why a subscription is not tracked. `stored`: the subscription, if it was read before, perhaps of another business. */
+function notShown(failure: string, stored: SubscriptionStatus | undefined, asked: string): Refusal {
+  const isOfAnother = failure === 'platform_record_mismatch' || failure === 'platform_record_missing'
+  const owner = stored?.record ? stored.business_uid : asked
   const why =
-    failure === 'platform_record_mismatch'
-      ? 'It belongs to another business. Ask the customer which of their accounts bought the app.'
-      : failure === 'platform_record_missing'
-        ? 'The platform shows no such subscription to this business. Check the identifier, and which account bought it.'
-        : `The app could not look: ${failureInWords(failure)}.`
+    isOfAnother && owner !== asked
+      ? `It belongs to the business ${owner}, as last read: look at that one.`
+      : failure === 'platform_record_mismatch'
+        ? 'It belongs to another business. Ask the customer which of their accounts bought the app.'
+        : failure === 'platform_record_missing'
+          ? 'The platform shows no such subscription to this business. Check the identifier, and which account bought it.'
+          : `The app could not look: ${failureInWords(failure)}.`
   return new Refusal(422, 'not_shown', `${why} Nothing was changed.`)
 }
 

@@ -62,6 +62,10 @@ const STEPS: { [Code in ProblemCode]?: Pick<ProblemRow, 'next' | 'place'> } = {
     next: 'Look at the newest entries in the chapter Live. If your platform did not send them, somebody has a delivery secret: replace it. If it did, track the purchases that are missing.',
     place: 'live',
   },
+  requests_overdue: {
+    next: 'The chapter Business lists the subscriptions that are not read yet: open them to see why their reads fail, and do what the next step says. If none fails, no process of the app with a worker runs, or there are more events than it is set to read.',
+    place: 'business',
+  },
   reads_given_up: {
     next: 'Look at the subscriptions in the chapter Business, and read their businesses again.',
     place: 'business',

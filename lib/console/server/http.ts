@@ -64,7 +64,7 @@ export function sendText(
 ): void {
   const address = link?.replace(/[&<>"]/g, (each) => `&#${each.charCodeAt(0)};`)
   const signIn = address === undefined ? '' : ` <a href="${address}">Sign in</a>`
-  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><title>${title}</title><h1>${title}</h1><p>${text}${signIn}</p></html>\n`
+  const body = `<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>${title}</title><main><h1>${title}</h1><p>${text}${signIn}</p></main></html>\n`
   send(res, status, 'text/html; charset=utf-8', body, NOTHING_RUNS)
 }
 

@@ -18,19 +18,24 @@ export function createStoredCall({
     const isStored =
       listed.length > 0 || entries.size > 0 || (await hasItems(businesses.exportText(business_uid)))
     if (!isStored) return { business_uid, isStored, sentences: [] }
-    const isPaying = listed.length > 0 && (await explain(business_uid)).entitled
+    const { entitled, known } = await explain(business_uid)
     return {
       business_uid,
       isStored,
       sentences: [
         `Stored: ${plural(listed.length, 'subscription')} of this business, and ${plural(entries.size, 'entry', 'entries', history.length)} of the journal that name it.`,
-        isPaying
-          ? 'This business pays, and may use the app. After an erasure it loses its access, until an event or a person names its subscription again.'
-          : 'This business has no access now, so an erasure takes none away.',
+        entitled
+          ? `This business pays, and may use the app. ${LOSES_ACCESS}`
+          : known
+            ? 'This business has no access now, so an erasure takes none away.'
+            : `It is not known now whether this business pays. If it does: ${LOSES_ACCESS}`,
       ],
     }
   }
 }
+
+const LOSES_ACCESS =
+  'After an erasure it loses its access, until an event or a person names its subscription again.'
 
 /** Whether an export has an item beside its head. A long one has. */
 async function hasItems(pieces: AsyncGenerator<string, void>): Promise<boolean> {

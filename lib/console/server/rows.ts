@@ -109,17 +109,16 @@ function quotes(code: HealthProblem['code']): boolean {
   return QUOTING.has(code) || 'quotes' in PROBLEMS[code]
 }
 
-/** The entries that still exist, as the person may see them. One at a time is read, because a payload may have 1 MB. */
-export async function rowsOf(
+/** A row for each of the entries that still exist. One at a time is read, because a payload may have 1 MB. */
+export async function rowsOf<Row>(
   marketplace: ConsoleMarketplace,
-  person: Person,
   ids: readonly string[],
-): Promise<EntryRow[]> {
-  const { entryRow } = rowsFor(person)
-  const rows: EntryRow[] = []
+  rowOf: (entry: JournalEntry) => Row,
+): Promise<Row[]> {
+  const rows: Row[] = []
   for (const id of ids) {
     const entry = await marketplace.journal.get(id)
-    if (entry) rows.push(entryRow(entry))
+    if (entry) rows.push(rowOf(entry))
     await nextTurn()
   }
   return rows

@@ -3,7 +3,7 @@ import type { Inputs } from '../protocol/inputs.js'
 import { mayDo, type Person } from '../protocol/roles.js'
 import type { Replies, SubscriptionRow } from '../protocol/shapes.js'
 import { createActs, type ExportFile } from './acts.js'
-import { createFailedEntries } from './attention/groups.js'
+import { createFailedEntries, outcomeRow } from './attention/groups.js'
 import { createReplay } from './attention/replay.js'
 import { createBusinessCalls } from './business/business.js'
 import type { Lookup } from './business/lookup.js'
@@ -79,7 +79,9 @@ export function createService(options: {
     activity: deliveries.activity,
     previewReplay: replays.preview,
     outcomes: (person, { ids }) =>
-      scans.inTurn(async () => ({ entries: await rowsOf(marketplace, person, ids.split(',')) })),
+      scans.inTurn(async () => ({
+        entries: await rowsOf(marketplace, ids.split(','), (entry) => outcomeRow(person, entry)),
+      })),
     stored: (_person, { business_uid }) => scans.inTurn(() => stored(business_uid)),
     ...createActs({ marketplace, scans, business, replays, stored }),
   }

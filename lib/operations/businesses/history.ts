@@ -21,6 +21,8 @@ export type HistoryItem = {
       kind: 'delivery'
       /** The registration name of its event. */
       name: string
+      /** No handler of the app has answered it so far, and a process has one. */
+      waiting: boolean
     }
   | {
       /** A read found another `purchase_state`. */
@@ -38,6 +40,8 @@ export type HistoryItem = {
        * subscription of the business may have given access meanwhile.
        */
       entitledAfter: boolean | null
+      /** No handler of the app has answered it so far, and a process has one. */
+      waiting: boolean
     }
   | {
       /** The outcome of a delivery, a change or an entitlement. */
@@ -46,8 +50,8 @@ export type HistoryItem = {
       of: 'delivery' | 'change' | 'entitlement'
       /** The registration name of an event; '' for all others. */
       name: string
-      /** `retrying`: its handler failed, and is called again. */
-      outcome: 'done' | 'retrying' | 'dead' | 'unhandled'
+      /** `retrying`: its handler failed, and is called again. `waiting`: an entitlement that no handler has answered so far. */
+      outcome: 'done' | 'retrying' | 'dead' | 'unhandled' | 'waiting'
       /** Number of tries. */
       attempts: number
       /** The last error in one line; null without one. */
@@ -118,7 +122,7 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
     entryId: item.entryId,
     subscription_uid: item.subscriptionUid,
   }
-  if (item.of === 'outcome')
+  if (item.of === 'outcome' || kind === 'entitlement')
     return {
       ...common,
       kind: 'handled',
@@ -135,7 +139,7 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
     const [from, to, gone] = [text('from'), text('to'), text('gone')]
     const cause = text('cause') as Cause | null
     const entitledAfter = givesAccess(to === null ? null : (payload.record ?? null), rules, item.at)
-    return { ...common, kind, from, to, gone, cause, entitledAfter }
+    return { ...common, kind, from, to, gone, cause, entitledAfter, waiting: item.isWaiting }
   }
   if (kind === 'action')
     return {
@@ -146,13 +150,14 @@ function asHistoryItem(item: TimelineItem, rules: DecisionRules): HistoryItem {
       reason: text('reason'),
       on: text('entry_id'),
     }
-  return { ...common, kind: 'delivery', name: nameOf(kind, name) }
+  return { ...common, kind: 'delivery', name: nameOf(kind, name), waiting: item.isWaiting }
 }
 
 function nameOf(kind: EntryKind, name: string): string {
   return kind === 'unrecognised' ? 'unrecognised' : name
 }
 
-function outcomeOf({ status }: TimelineItem): Extract<HistoryItem, { kind: 'handled' }>['outcome'] {
+function outcomeOf({ of, status }: TimelineItem): Extract<HistoryItem, { kind: 'handled' }>['outcome'] {
+  if (of === 'entry') return 'waiting'
   return status === 'pending' ? 'retrying' : status
 }

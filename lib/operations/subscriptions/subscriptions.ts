@@ -143,12 +143,12 @@ export function createSubscriptionMethods(options: {
 
 export function statusOf(row: StoredSubscription, rules: DecisionRules, now: number): SubscriptionStatus {
   const [verdict] = decide(row.businessUid, [row], rules, now).subscriptions
-  const { state, record, failure, gone, pending } = row
+  const { record, failure, gone, pending } = row
   return {
     subscription_uid: row.subscriptionUid,
     business_uid: row.businessUid,
     purchasable_uid: verdict?.purchasable_uid ?? null,
-    purchase_state: state,
+    purchase_state: verdict?.purchase_state ?? null,
     reason: verdict?.reason ?? 'unknown_business',
     record,
     readAt: isoOf(row.readAt),

@@ -7,8 +7,8 @@ import { auditUid } from './audit.js'
 
 /**
  * The entries of a business, the audit of its erasures and the outcomes, newest first, merged from a range of an index
- * each. Of an entitlement there is only the outcome: its entry shows no more than the change beside it. A page begins
- * exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every page
+ * each. An entitlement has an entry only until it has an outcome: later that shows no more than the change beside it. A page
+ * begins exactly where the page before ended. No page misses an outcome that is written later: it will be newer than every page
  * before.
  */
 export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
@@ -22,7 +22,8 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
         select items.*, ${engine.now()} as now from (
           select * from (
             select received_at as at, 0 as rank, ${COLUMNS} from journal
-            where business_uid = ${businessUid} and kind <> 'entitlement' and (received_at, seq) < (${at}, ${seq + rank})
+            where business_uid = ${businessUid} 
+              and (kind <> 'entitlement' or (status = 'pending' and settled_at is null)) and (received_at, seq) < (${at}, ${seq + rank})
             order by received_at desc, seq desc limit ${limit}
           ) as entries
           union all
@@ -52,13 +53,17 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
   }
 }
 
-const COLUMNS = sql`seq, id, kind, name, subscription_uid, status, attempts, error, due_at,
+/** Every change is pending, also if no process has a handler for changes. Other entries are pending only if one has. */
+const WAITS = sql`case when status = 'pending' and settled_at is null
+  and (kind <> 'change' or exists (select 1 from handlers where topic = 'change')) then 1 else 0 end`
+
+const COLUMNS = sql`seq, id, kind, name, subscription_uid, status, attempts, error, due_at, ${WAITS} as waits,
   case when kind in ('change', 'action') then payload end as payload`
 
 type Row = Pick<
   JournalTable,
   'seq' | 'id' | 'kind' | 'name' | 'subscription_uid' | 'status' | 'attempts' | 'error' | 'due_at'
-> & { at: number; rank: 0 | 1; payload: string | null; now: number }
+> & { at: number; rank: 0 | 1; waits: 0 | 1; payload: string | null; now: number }
 
 function asItem(row: Row, offset: number): TimelineItem {
   const isTriedAgain = row.status === 'pending' && row.attempts > 0
@@ -74,6 +79,7 @@ function asItem(row: Row, offset: number): TimelineItem {
     attempts: row.attempts,
     error: row.error,
     dueAt: isTriedAgain && row.due_at !== null ? row.due_at + offset : null,
+    isWaiting: row.waits === 1,
     payload: row.payload,
   }
 }

@@ -60,6 +60,8 @@ export interface TimelineItem {
   error: string | null
   /** When the entry is tried again, if it is. */
   dueAt: number | null
+  /** No handler has answered the entry so far, and some process has one. */
+  isWaiting: boolean
   /** JSON text; null but for changes and actions. */
   payload: string | null
 }

@@ -21,6 +21,10 @@ export const LOOKING: Checks = {
         ...['e4 entry', 'e3 entry', 'e2 entry', 'e1 entry'],
       ],
     )
+    same(
+      all.filter(({ isWaiting }) => isWaiting).map(({ entryId }) => entryId),
+      ['e4'],
+    )
     for (const limit of [1, 2, 3]) {
       const seen = await lab.timelineOf('b1', { limit })
       for (let last = seen.at(-1); last && seen.length <= 20; ) {

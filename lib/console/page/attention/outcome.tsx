@@ -1,8 +1,9 @@
 import { useEffect, useState } from 'preact/hooks'
-import type { EntryRow, MaxOutcomes } from '../../protocol/shapes.js'
+import type { MaxOutcomes, OutcomeRow } from '../../protocol/shapes.js'
 import { read } from '../calls.js'
 import { placeOf, usePolling } from '../hooks.js'
 import { Trouble } from '../parts.js'
+import { nameOf } from './names.js'
 
 const EVERY_MS = 1_000
 const MAX_ASKED: MaxOutcomes = 100
@@ -12,7 +13,7 @@ const MAX_POLLS = 120
 /** What became of replayed entries: handled, failed again with what, or still waiting. It asks until each has an outcome. */
 export function Outcome({ ids, onSettled }: { ids: readonly string[]; onSettled: () => void }) {
   /** Entries with an outcome; null for one that no longer exists. */
-  const [settled, setSettled] = useState<ReadonlyMap<string, EntryRow | null>>(new Map())
+  const [settled, setSettled] = useState<ReadonlyMap<string, OutcomeRow | null>>(new Map())
   const [error, setError] = useState<string>()
   const [polls, setPolls] = useState(0)
   const waiting = ids.filter((id) => !settled.has(id))
@@ -48,6 +49,8 @@ export function Outcome({ ids, onSettled }: { ids: readonly string[]; onSettled:
   const rows = [...settled.values()].filter((entry) => entry !== null)
   const of = (outcome: ReturnType<typeof outcomeOf>) => rows.filter((entry) => outcomeOf(entry) === outcome)
   const [dead, retrying] = [of('dead'), of('retrying')]
+  const failures = failuresOf([...dead, ...retrying])
+  const others = failures.slice(MAX_FAILURES).reduce((sum, { count }) => sum + count, 0)
   const sentences = [
     counted(of('handled').length, 'handled'),
     counted(of('unhandled').length, 'without a handler of the app'),
@@ -65,8 +68,9 @@ export function Outcome({ ids, onSettled }: { ids: readonly string[]; onSettled:
         {sentences.filter((sentence) => sentence !== '').join(' ')}
       </p>
       <ul class="issues">
-        {failuresOf([...dead, ...retrying]).map(({ error: words, count, newest }) => (
-          <li key={words}>
+        {failures.slice(0, MAX_FAILURES).map(({ key, name, error: words, count, newest }) => (
+          <li key={key}>
+            {ids.length > 1 && `${name}: `}
             {words}{' '}
             {ids.length > 1 && (
               <>
@@ -75,6 +79,7 @@ export function Outcome({ ids, onSettled }: { ids: readonly string[]; onSettled:
             )}
           </li>
         ))}
+        {others > 0 && <li>{others} with other errors: see the groups below.</li>}
       </ul>
       <Trouble error={error} />
     </div>
@@ -84,7 +89,7 @@ export function Outcome({ ids, onSettled }: { ids: readonly string[]; onSettled:
 function outcomeOf({
   status,
   attempts,
-}: EntryRow): 'handled' | 'unhandled' | 'dead' | 'retrying' | 'waiting' {
+}: OutcomeRow): 'handled' | 'unhandled' | 'dead' | 'retrying' | 'waiting' {
   if (status === 'done') return 'handled'
   if (status !== 'pending') return status
   // A replay begins with the first try.
@@ -96,21 +101,25 @@ function counted(count: number, what: string): string {
 }
 
 interface Failure {
+  key: string
+  name: string
   error: string
   count: number
-  newest: EntryRow
+  newest: OutcomeRow
 }
 
-/** The errors, the most frequent first. */
-function failuresOf(failed: readonly EntryRow[]): Failure[] {
+/** The causes, the most frequent first. One that a single entry has is its error as it is. */
+function failuresOf(failed: readonly OutcomeRow[]): Failure[] {
   const failures = new Map<string, Failure>()
   for (const entry of failed) {
-    const error = entry.error ?? 'no error was recorded'
-    const known = failures.get(error)
-    if (known) known.count++
-    else failures.set(error, { error, count: 1, newest: entry })
+    const name = nameOf({ kind: entry.kind, name: entry.name })
+    const key = `${name}: ${entry.sharedError}`
+    const known = failures.get(key)
+    if (known) Object.assign(known, { count: known.count + 1, error: entry.sharedError ?? known.error })
+    else
+      failures.set(key, { key, name, error: entry.error ?? 'no error was recorded', count: 1, newest: entry })
   }
-  return [...failures.values()].sort((a, b) => b.count - a.count).slice(0, MAX_FAILURES)
+  return [...failures.values()].sort((a, b) => b.count - a.count)
 }
 
 const MAX_FAILURES = 5

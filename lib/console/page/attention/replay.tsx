@@ -49,7 +49,7 @@ export function Replay(props: {
                 <li key={row.id}>
                   <When at={row.receivedAt} /> {nameOf(row)} {row.business_uid}
                   {(row.kind === 'change' || row.kind === 'entitlement') &&
-                    `, entitled now: ${row.entitled ?? 'not known'}`}
+                    `, may use the app now: ${row.entitled === null ? 'not known' : row.entitled ? 'yes' : 'no'}`}
                 </li>
               ))}
               {preview.takes > preview.sample.length && (

@@ -26,7 +26,9 @@ export function Timeline({ business_uid }: { business_uid: string }) {
     <section class="card" aria-labelledby="timeline">
       <h2 id="timeline">Timeline</h2>
       {!items && !error && <Loading />}
-      {items?.length === 0 && <p class="empty">Nothing is recorded for this business.</p>}
+      {items?.length === 0 && (
+        <p class="empty">Nothing is recorded of this business. An unrecognised delivery belongs to none.</p>
+      )}
       <ol class="timeline">
         {items?.map((item) => {
           const { text, tone } = sentenceOf(item)
@@ -52,7 +54,8 @@ export function Timeline({ business_uid }: { business_uid: string }) {
 }
 
 function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wait' | 'plain' } {
-  if (item.kind === 'delivery') return { text: `Delivery ${item.name}`, tone: 'plain' }
+  const waits = 'waiting' in item && item.waiting ? ', waits for a handler of the app' : ''
+  if (item.kind === 'delivery') return { text: `Delivery ${item.name}${waits}`, tone: 'plain' }
   if (item.kind === 'change') {
     const to = item.to ?? item.gone ?? 'gone'
     const text = item.from === null ? `First read: ${to}` : `Changed from ${item.from} to ${to}`
@@ -60,7 +63,7 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
     const answer =
       entitledAfter === null ? 'access not known' : entitledAfter ? 'gives access' : 'gives no access'
     return {
-      text: `${text}: ${answer} (cause: ${cause})`,
+      text: `${text}: ${answer} (cause: ${cause})${waits}`,
       tone: entitledAfter === null ? 'wait' : entitledAfter ? 'yes' : 'no',
     }
   }
@@ -74,6 +77,7 @@ function sentenceOf(item: HistoryItem): { text: string; tone: 'yes' | 'no' | 'wa
   if (item.outcome === 'done') return { text: `${of} handled by the app`, tone: 'plain' }
   if (item.outcome === 'unhandled')
     return { text: `No handler of the app for the ${of.toLowerCase()}`, tone: 'plain' }
+  if (item.outcome === 'waiting') return { text: `${of} waits for a handler of the app`, tone: 'wait' }
   if (item.outcome === 'dead')
     return { text: `${of} dead after ${triesOf(item.attempts)}${error}`, tone: 'no' }
   return { text: `${of} will be tried again, ${triesOf(item.attempts)} so far${error}`, tone: 'wait' }

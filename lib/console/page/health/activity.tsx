@@ -31,7 +31,7 @@ export function Activity() {
 
 function Chart({ hours, isAll }: ActivityReply) {
   const most = Math.max(1, ...hours.flatMap((hour) => SERIES.map(({ name }) => hour[name])))
-  const inWords = wordsOf(hours)
+  const inWords = wordsOf(hours, isAll)
   return (
     <figure>
       <svg
@@ -55,7 +55,8 @@ function Chart({ hours, isAll }: ActivityReply) {
         <ul class="legend">
           {SERIES.map(({ name, words }) => (
             <li key={name} data-series={name}>
-              {sumOf(hours, name).toLocaleString('en')} {words}
+              {sumOf(hours, name).toLocaleString('en')}
+              {isAll ? '' : '+'} {words}
             </li>
           ))}
         </ul>
@@ -65,12 +66,13 @@ function Chart({ hours, isAll }: ActivityReply) {
   )
 }
 
-function wordsOf(hours: readonly Hour[]): string {
+function wordsOf(hours: readonly Hour[], isAll: boolean): string {
   const [deliveries, handled, failed] = SERIES.map(({ name }) => sumOf(hours, name))
+  const more = isAll ? '' : ' There were more.'
   const busiest = hours.reduce((before, hour) => (hour.deliveries > before.deliveries ? hour : before))
   const when = new Date(busiest.at).toLocaleTimeString([], { hour: 'numeric', minute: '2-digit' })
   const most = deliveries === 0 ? '' : ` Most deliveries in an hour: ${busiest.deliveries}, from ${when}.`
-  return `In the last day: ${deliveries} deliveries, ${handled} handled, ${failed} failed.${most}`
+  return `In the last day: ${deliveries} deliveries, ${handled} handled, ${failed} failed.${more}${most}`
 }
 
 function sumOf(hours: readonly Hour[], name: (typeof SERIES)[number]['name']): number {

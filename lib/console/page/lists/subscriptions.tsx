@@ -16,19 +16,26 @@ export function Subscriptions({
   const [more, setMore] = useState<{ of: BusinessReply; rows: SubscriptionRow[]; after: string | null }>()
   const { isBusy, error, run } = useAct()
   const added = more?.of === business ? more : undefined
-  const rows = [...business.subscriptions, ...(added?.rows ?? [])]
+  const rows = [...(business.subscriptions ?? []), ...(added?.rows ?? [])]
   const after = added ? added.after : business.after
 
   async function showMore() {
     const page = await run(() => read('business', { business_uid, after: after ?? undefined }))
     if (page)
-      setMore({ of: business, rows: [...(added?.rows ?? []), ...page.subscriptions], after: page.after })
+      setMore({
+        of: business,
+        rows: [...(added?.rows ?? []), ...(page.subscriptions ?? [])],
+        after: page.after,
+      })
   }
 
   return (
     <section class="card" aria-labelledby="last-read">
       <h2 id="last-read">Subscriptions as last read</h2>
-      {rows.length === 0 && <p class="empty">No subscription of this business is known.</p>}
+      {business.subscriptions === null && <Trouble error="They cannot be read now." />}
+      {business.subscriptions?.length === 0 && (
+        <p class="empty">No subscription of this business is known.</p>
+      )}
       <ul class="rows">
         {rows.map((row) => (
           <Subscription key={row.subscription_uid} row={row} isSearched={row.subscription_uid === searched} />
@@ -65,7 +72,7 @@ function Subscription({ row, isSearched }: { row: SubscriptionRow; isSearched: b
         {isSearched && <span class="mark">your search</span>}
       </p>
       <p class="row-words">
-        {readAt === null ? 'Not shown by the platform so far' : 'Confirmed '}
+        {readAt === null ? 'No read has shown it so far' : 'Confirmed '}
         {readAt !== null && <Ago at={readAt} />}
         {purchasable_uid !== null && (
           <>

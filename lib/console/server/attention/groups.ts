@@ -6,6 +6,7 @@ import {
   type AttentionReply,
   type AttentionStatus,
   type EntryRow,
+  type OutcomeRow,
   type Replies,
 } from '../../protocol/shapes.js'
 import { Refusal } from '../http.js'
@@ -24,7 +25,7 @@ interface Found {
   ids: string[]
   /** The business of each of them that has one. */
   businessOf: Map<string, string>
-  /** The name or the kind of the newest. */
+  /** What they are: the name of the event, or the kind in words. */
   name: string
   /** Whether there are older entries, which were not examined. */
   hasOlder: boolean
@@ -84,7 +85,7 @@ export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of:
     const found: Found = { ids: [], businessOf: new Map(), name: '', hasOlder: false }
     const take = (entry: JournalEntry) => {
       if (!fits(status, entry)) return
-      found.name ||= entry.name || entry.kind
+      found.name ||= entry.name || (KINDS[entry.kind] ?? '')
       found.ids.push(entry.id)
       if (entry.business_uid !== null) found.businessOf.set(entry.id, entry.business_uid)
     }
@@ -122,6 +123,13 @@ export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of:
   }
 }
 
+/** The kinds whose entries have no name, in words. */
+const KINDS: Partial<Record<JournalEntry['kind'], string>> = {
+  change: 'changes of subscriptions',
+  entitlement: 'changes of the access',
+  unrecognised: 'unrecognised deliveries',
+}
+
 export type FailedEntries = ReturnType<typeof createFailedEntries>
 
 function groupOf(
@@ -135,6 +143,13 @@ function groupOf(
   const error = rowsFor(person).errorOf({ ...entry, error: causeOf(entry) })
   const times = { oldest: receivedAt, newest: receivedAt }
   return { key, before: before ?? null, status, kind, name, error, count: 1, ...times, entryId: id }
+}
+
+/** With the error by which the page groups failures of one cause, as this list does. */
+export function outcomeRow(person: Person, entry: JournalEntry): OutcomeRow {
+  const { entryRow, errorOf } = rowsFor(person)
+  const cause = entry.error === null ? null : causeOf(entry)
+  return { ...entryRow(entry), sharedError: errorOf({ error: cause }) }
 }
 
 function addToGroup(group: AttentionGroup, { receivedAt }: JournalEntry) {

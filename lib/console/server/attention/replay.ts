@@ -3,7 +3,7 @@ import type { Inputs } from '../../protocol/inputs.js'
 import type { Person } from '../../protocol/roles.js'
 import type { EntryRow, ReplayPreview, ReplaySample, Replies } from '../../protocol/shapes.js'
 import { Refusal } from '../http.js'
-import { type ConsoleMarketplace, rowsOf } from '../rows.js'
+import { type ConsoleMarketplace, rowsFor, rowsOf } from '../rows.js'
 import type { FailedEntries } from './groups.js'
 
 /** Limit of entries that one call replays. */
@@ -58,11 +58,12 @@ export function createReplay({
 
     async preview(person: Person, selection: Selection): Promise<ReplayPreview> {
       const { ids, which, businessOf, hasOlder } = await selected(selection)
+      const { entryRow } = rowsFor(person)
       const taken = ids.slice(0, MAX_REPLAYED)
-      const sample = await rowsOf(marketplace, person, taken.slice(0, 5))
+      const sample = await rowsOf(marketplace, taken.slice(0, 5), entryRow)
       if (taken.length > 0 && sample.length === 0)
         throw new Refusal(404, 'entry_gone', 'This entry no longer exists. Its retention may have ended.')
-      const [last] = await rowsOf(marketplace, person, taken.slice(-1))
+      const [last] = await rowsOf(marketplace, taken.slice(-1), entryRow)
       return {
         matched: ids.length,
         takes: taken.length,
@@ -104,7 +105,7 @@ const THIS_ENTRY = 'this entry'
 
 function effectOf(takes: number, matched: number, which: string, hasOlder: boolean): string {
   const again =
-    'A handler that has already succeeded is called again. For a change of a subscription or of the access, `entitled` is what is true at that time.'
+    'A handler that has already succeeded is called again. For a change of a subscription or of the access, it gets the answer of that time: whether the business may use the app.'
   const older = hasOlder ? ' Older entries were not examined.' : ''
   if (which === THIS_ENTRY)
     return `Passes this entry to all of its handlers again, starting with the first try. ${again}`

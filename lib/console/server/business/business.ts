@@ -1,4 +1,4 @@
-import { type Decision, nextStepOf, REASONS, type Reason } from '../../../index.js'
+import { type Decision, nextStepFor, REASONS, type Reason } from '../../../index.js'
 import type { Person } from '../../protocol/roles.js'
 import type { BusinessReply, Replies } from '../../protocol/shapes.js'
 import { type ConsoleMarketplace, rowsFor } from '../rows.js'
@@ -7,8 +7,6 @@ const SUBSCRIPTIONS_A_PAGE = 20
 const ITEMS_A_PAGE = 30
 /** Limit of verdicts in a reply. The first ones contain the reason of the decision. */
 const MAX_VERDICTS = 50
-/** The newest items of the history, by which the next step is found. */
-const ITEMS_FOR_STEP = 50
 
 /** The calls about one business. */
 export function createBusinessCalls(marketplace: ConsoleMarketplace) {
@@ -20,24 +18,24 @@ export function createBusinessCalls(marketplace: ConsoleMarketplace) {
   ): Promise<BusinessReply> {
     const decision = answered ?? (await marketplace.explain(business_uid))
     // If these fail, the decision contains the reason of the failure.
-    const [page, newest] = await Promise.all([
+    const [page, step] = await Promise.all([
       marketplace.subscriptions
         .list({
           businessUid: business_uid,
           limit: SUBSCRIPTIONS_A_PAGE,
           ...(after === undefined ? {} : { after }),
         })
-        .catch(() => []),
-      marketplace.businesses.history(business_uid, { limit: ITEMS_FOR_STEP }).catch(() => []),
+        .catch(() => null),
+      nextStepFor(decision, marketplace),
     ])
     return {
       business_uid,
       decision: rowsFor(person).decisionShown(shortened(decision)),
       headline: HEADLINES[decision.reason],
       cause: REASONS[decision.reason].meaning,
-      step: nextStepOf(decision, newest),
-      subscriptions: page.map(rowsFor(person).subscriptionRow),
-      after: page.length < SUBSCRIPTIONS_A_PAGE ? null : (page.at(-1)?.subscription_uid ?? null),
+      step,
+      subscriptions: page?.map(rowsFor(person).subscriptionRow) ?? null,
+      after: page?.[SUBSCRIPTIONS_A_PAGE - 1]?.subscription_uid ?? null,
     }
   }
 
@@ -65,7 +63,7 @@ function shortened(decision: Decision): Decision {
 /** The answer as a headline, for each reason of a decision. A reason without one is a type error. */
 export const HEADLINES: Readonly<Record<Reason, string>> = {
   purchased: 'May use the app',
-  not_read_yet: 'Not yet: the purchase is being checked',
+  not_read_yet: 'Not known yet',
   stale: 'Not now: not confirmed for too long',
   entitled_when_failed: 'Not known: the rule of the app fails',
   denied_by_rule: 'May not use the app: the rule of the app denies it',

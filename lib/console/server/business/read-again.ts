@@ -32,9 +32,7 @@ export function readAgainInWords(before: Decision, after: Decision): string {
     if (failed.some(({ pending }) => pending)) sentences.push('The app tries again by itself.')
   }
   if (waiting.length > 0)
-    sentences.push(
-      `${isOne ? 'Not' : `${countOf(waiting)} not`} read yet: the read is requested. Look again in a moment.`,
-    )
+    sentences.push(`${isOne ? 'Not' : `${countOf(waiting)} not`} read yet: the read is requested.`)
   return sentences.join(' ')
 }
 
@@ -45,7 +43,7 @@ function searchInWords({ pending, failure }: NonNullable<Decision['search']>): s
     return `The platform could not be searched: ${failureInWords(failure)}.${again}`
   }
   return pending
-    ? 'The platform is not searched yet: the search is requested. Look again in a moment.'
+    ? 'The platform is not searched yet: the search is requested.'
     : 'Searched the platform: it shows no subscription of this business.'
 }
 
