@@ -36,7 +36,9 @@ export const OPTIONS = {
     ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
     ...['ImportLine', 'ImportProgress', 'Action', 'ReplayFilter', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
-    ...['StoredFacts', 'ProcessFacts'],
+    ...['StoredFacts', 'ProcessFacts', 'ReplayOptions', 'RecordedAction', 'RuleAnswerUntil'],
+    // What a decision and a marketplace must have for a next step.
+    ...['StepDecision', 'Asked', 'Decided', 'Facts'],
     ...['RestoreSummary', 'RestoreStep', 'EntryKind', 'EntryStatus', 'StoreCounts', 'Gone'],
     // The shapes of requests.
     ...['AppRequest', 'AppResponse', 'BodyRequest', 'Next'],

@@ -241,7 +241,7 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     ])
       expect({ args, ...(await runCliHere(args, { env: few })) }).toMatchObject({ args, code: 0, stderr: '' })
     const file = join(temporaryFolder(), 'options.mjs')
-    const library = new URL('../index.js', pathToFileURL(CLI)).href
+    const library = new URL('../lib/index.js', pathToFileURL(CLI)).href
     writeFileSync(
       file,
       `import { optionsFromEnvironment } from '${library}'\nexport default optionsFromEnvironment(process.env)`,

@@ -3,7 +3,7 @@ import { withDeadline } from '../base/waiting.js'
 import { type Fact, type Facts, nextStepOf } from './next-step.js'
 import { type NextStep, REASONS, type Reason, type ReasonRow } from './reasons.js'
 
-type Decision = Parameters<typeof nextStepOf>[0] & { business_uid: string; reason: Reason }
+type StepDecision = Parameters<typeof nextStepOf>[0] & { business_uid: string; reason: Reason }
 
 /** The methods of a marketplace that are asked for facts. */
 interface Asked {
@@ -40,7 +40,7 @@ interface Entry {
  * const { next, action, entryId } = await nextStepFor(decision, marketplace)
  */
 export async function nextStepFor(
-  decision: Decision,
+  decision: StepDecision,
   marketplace: Asked,
   now: number = Date.now(),
 ): Promise<NextStep> {
@@ -49,7 +49,7 @@ export async function nextStepFor(
   return nextStepOf(decision, await facts.catch(() => new Map()))
 }
 
-async function factsFor({ reason, business_uid }: Decision, asked: Asked, now: number): Promise<Facts> {
+async function factsFor({ reason, business_uid }: StepDecision, asked: Asked, now: number): Promise<Facts> {
   const { known, nextIf = {} }: ReasonRow = REASONS[reason]
   const depends = (fact: Fact) => Object.hasOwn(nextIf, fact)
   if (depends('handler_dead')) return factsOfHandlers(business_uid, asked.journal, now)
