@@ -208,7 +208,7 @@ describe('C196 the steps of the page on migrating', () => {
     const { code, stdout, stderr } = await shell.ended
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' })
     expect(stdout).toMatch(
-      /Set MARKETPLACE_STORE to .*reads 5 subscriptions within.* yes +.* paid.*now postgres:/s,
+      /Set MARKETPLACE_STORE to .*Reads of 5 subscriptions are requested.* yes +.* paid.*now postgres:/s,
     )
 
     const calls: string[] = []
