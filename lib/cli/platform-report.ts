@@ -18,7 +18,7 @@ export function addPlatformReport(program: Command, act: Act) {
     .summary('show what the platform really sends, without values')
     .description(
       'Show the fields, types and states that the platform really sends, repeated deliveries and the time until reads, ' +
-        'from the newest 10,000 entries and subscriptions. No value is in it, so you can publish it.',
+        'from the newest 10,000 entries and subscriptions. No value is in it, but names of fields: look at them before you publish it.',
     )
     .addHelpText('after', examples('platform-report', 'platform-report --json'))
     .action(
