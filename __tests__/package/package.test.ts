@@ -184,11 +184,11 @@ ${STORY}`,
   it('says what the demo needs where Node has no SQLite, without a stack', async () => {
     project.write(
       'no-sqlite.mjs',
-      `import { register } from 'node:module'
+      `import Module from 'node:module'
 const { getBuiltinModule } = process
 process.getBuiltinModule = (name) => (name === 'node:sqlite' ? undefined : getBuiltinModule?.(name))
-const hook = "export const resolve = (name, on, next) => next(name === 'libsql' ? 'no-libsql' : name, on)"
-register('data:text/javascript,' + encodeURIComponent(hook))`,
+const load = Module._load
+Module._load = (name, ...more) => load(name === 'libsql' ? 'no-libsql' : name, ...more)`,
     )
     const command = join('node_modules', '.bin', 'marketplace-webhooks')
     const { code, stdout, stderr } = await project.node(['--import', './no-sqlite.mjs', command, 'demo'])
