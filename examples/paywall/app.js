@@ -55,13 +55,13 @@ function businessOf(req) {
   return sessions.get(id)
 }
 
-function onDenied(_req, res, _next, { known, reason }) {
+function onDenied(req, res, _next, { known, reason }) {
   if (reason === 'business_missing') {
     res.status(401).send(page('Please sign in', 'This page is for businesses that use the app.'))
   } else if (!known) {
     res
       .status(503)
-      .set({ 'Retry-After': '5', Refresh: '5;url=?' })
+      .set({ 'Retry-After': '5', Refresh: `5;url=?${req.originalUrl.split('?')[1] ?? ''}` })
       .send(page('One moment', 'Your purchase is being checked. This page loads again by itself.'))
   } else if (reason === 'other_item') {
     res.status(402).send(page('Part of Pro', 'Your plan is Basic. <a href="/plans">Change to Pro</a>'))
