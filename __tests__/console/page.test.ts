@@ -71,6 +71,20 @@ describe('the page of the console', () => {
     expect(steps).toBe(3)
   })
 
+  it('shows by itself that the customer may use the app now', async () => {
+    const { platform, url, marketplace } = await createStage()
+    const { uid } = platform.purchase({ business_uid: 'business-1', payment: 'failed' })
+    await until(
+      'the subscription is read',
+      async () => (await marketplace.explain('business-1')).reason === 'not_purchased',
+    )
+    const page = await open(`${url}#/business/business-1`, 'support')
+    await headline(page, 'May not use the app')
+    platform.confirmPayment(uid)
+    await headline(page, 'May use the app')
+    await page.getByText('Changed from suspended to purchased: gives access').first().waitFor()
+  })
+
   it('tracks the subscription of an unknown business', async () => {
     const { platform, url } = await createStage()
     platform.faults.add({ on: 'delivery', kind: 'drop' })

@@ -47,6 +47,20 @@ describe('the next step', () => {
     expect(stepFor('unreadable', [['unreadable', null, 'platform_record_mismatch']]).action).toBe('none')
   })
 
+  it('asks nobody to pay while what was last read cannot be read again', () => {
+    for (const state of ['suspended', 'canceled', 'on_hold']) {
+      const judged: Judged = ['not_purchased', state, 'token_refused']
+      expect(stepFor('not_purchased', [judged]).next).toContain('Does it have the app installed?')
+      expect(stepFor('not_purchased', [judged]).customer).not.toMatch(/\b(pay|buy)\b/)
+      expect(
+        nextStepOf(
+          { reason: 'not_purchased', subscriptions: subscriptionsOf([judged]) },
+          new Map([['change_announced', '']]),
+        ).next,
+      ).toContain('Does it have the app installed?')
+    }
+  })
+
   it('lets nobody who has bought again pay twice: another paid subscription is tracked first', () => {
     const steps = [
       stepFor('not_purchased'),

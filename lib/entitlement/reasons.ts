@@ -191,7 +191,9 @@ export const REASONS = {
     next: `${TRACK_ANOTHER} Else ask them to check the subscription and its payment on the platform. After the payment, read again.`,
     action: 'refresh',
     customer: `Your subscription is not active at the moment. Please check it and its payment on the marketplace. After the payment you have access within a few minutes. ${SEND_US_ANOTHER}`,
+    // A state that cannot be read again may have been paid for since.
     nextIf: {
+      ...IF_READS_FAIL,
       change_announced: {
         next: 'The platform has just announced a change, and may still show the state before it. If the customer has paid, wait a few minutes: the app reads again by itself, or read again now. Else ask them to pay on the platform. After the payment, read again.',
         action: 'refresh',

@@ -1,7 +1,7 @@
 import { useState } from 'preact/hooks'
-import type { Found, Replies } from '../../protocol/shapes.js'
+import type { BusinessReply, Found, Replies } from '../../protocol/shapes.js'
 import { read, search } from '../calls.js'
-import { goTo, placeOf, useAct, useLoad } from '../hooks.js'
+import { goTo, placeOf, useAct, useLoad, usePolling } from '../hooks.js'
 import { Browse } from '../lists/browse.js'
 import { Subscriptions } from '../lists/subscriptions.js'
 import { Button, Field, Form, Loading, Trouble, Uid } from '../parts.js'
@@ -110,6 +110,16 @@ function OneBusiness({ business_uid, searched }: { business_uid: string; searche
   const loaded = useLoad((signal) => read('business', { business_uid }, signal), [business_uid])
   const [turn, setTurn] = useState(0)
   const { data, error } = loaded
+  const show = (fresh: BusinessReply) => {
+    loaded.set(fresh)
+    setTurn((before) => before + 1)
+  }
+  // What the app did meanwhile: the timeline is loaded again only with another step, because it may be scrolled.
+  async function look() {
+    const fresh = await read('business', { business_uid }).catch(() => undefined)
+    if (fresh && data && stepIn(fresh) !== stepIn(data)) show(fresh)
+  }
+  usePolling(look, LOOK_EVERY_MS, data !== undefined)
   return (
     <>
       <Trouble error={error} />
@@ -118,13 +128,7 @@ function OneBusiness({ business_uid, searched }: { business_uid: string; searche
         <div class="columns">
           <div>
             <Verdict business={data}>
-              <BusinessActions
-                business={data}
-                onAnswer={(fresh) => {
-                  loaded.set(fresh)
-                  setTurn((before) => before + 1)
-                }}
-              />
+              <BusinessActions business={data} onAnswer={show} />
             </Verdict>
             <Subscriptions business={data} searched={searched} />
           </div>
@@ -134,3 +138,9 @@ function OneBusiness({ business_uid, searched }: { business_uid: string; searche
     </>
   )
 }
+
+const LOOK_EVERY_MS = 5_000
+
+/** What a person acts on. The explanation also has ages, which always differ. */
+const stepIn = ({ decision, step }: BusinessReply) =>
+  JSON.stringify([decision.entitled, decision.reason, step])
