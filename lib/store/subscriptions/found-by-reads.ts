@@ -42,7 +42,7 @@ export async function withItemChanges(
   const flips = changing.flatMap(({ entitlements }) => entitlements)
   const others = await sql<{ business: string; item: string }>`
     select distinct business_uid as business, purchasable_uid as item from subscriptions
-    where ${engine.isOneOf('business_uid', [...new Set(flips.map(({ businessUid }) => businessUid))])} and entitles = 1
+    where ${engine.isOneOf('business_uid', [...new Set(flips.map(({ businessUid }) => businessUid))])} and unread = 0 and entitles = 1
       and not (${engine.isOneOf(
         'subscription_uid',
         changing.map(({ subscriptionUid }) => subscriptionUid),

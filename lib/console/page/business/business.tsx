@@ -109,17 +109,20 @@ function placeOfFound({ business_uid, subscription_uid }: Found): string[] {
 function OneBusiness({ business_uid, searched }: { business_uid: string; searched: string | undefined }) {
   const loaded = useLoad((signal) => read('business', { business_uid }, signal), [business_uid])
   const [turn, setTurn] = useState(0)
+  const [looks, setLooks] = useState(0)
   const { data, error } = loaded
   const show = (fresh: BusinessReply) => {
     loaded.set(fresh)
     setTurn((before) => before + 1)
+    setLooks(0)
   }
   // What the app did meanwhile: the timeline is loaded again only with another step, because it may be scrolled.
   async function look() {
+    setLooks((before) => before + 1)
     const fresh = await read('business', { business_uid }).catch(() => undefined)
     if (fresh && data && stepIn(fresh) !== stepIn(data)) show(fresh)
   }
-  usePolling(look, LOOK_EVERY_MS, data !== undefined)
+  usePolling(look, LOOK_EVERY_MS, data !== undefined && looks < MOST_LOOKS)
   return (
     <>
       <Trouble error={error} />
@@ -140,6 +143,8 @@ function OneBusiness({ business_uid, searched }: { business_uid: string; searche
 }
 
 const LOOK_EVERY_MS = 5_000
+/** A page that stays open does not ask for ever: the step of a business with very many entries takes long to find. */
+const MOST_LOOKS = 60
 
 /** What a person acts on. The explanation also has ages, which always differ. */
 const stepIn = ({ decision, step }: BusinessReply) =>
