@@ -202,6 +202,27 @@ describe('the next step of a payer', () => {
     expect((await stepAmong('stale', [['stale', 'purchased']], [dead('e1')])).action).toBe('refresh')
   })
 
+  it('finds the failed entry behind 9,999 newer ones, and looks at no more than 10,000', async () => {
+    const newer = (count: number) =>
+      Array.from({ length: count }, (_, i) => done(`e${i + 10_000}`, { name: 'other' }))
+    expect((await stepWith(...newer(9_999), dead('e1'))).entryId).toBe('e1')
+    expect((await stepWith(...newer(10_000), dead('e1'))).next).toBe(REASONS.purchased.next)
+  })
+
+  it('ends its reading of the journal after two seconds', async () => {
+    let pages = 0
+    async function list() {
+      await new Promise((resolve) => setTimeout(resolve, 50))
+      pages++
+      return Array.from({ length: 100 }, (_, i) => done(`e${i}`))
+    }
+    const decision = { business_uid: 'b1', reason: 'purchased', subscriptions: [] } as const
+    await nextStepFor(decision, { journal: { list }, health: async () => ({ problems: [] }) }, NOW)
+    const atDeadline = pages
+    await new Promise((resolve) => setTimeout(resolve, 500))
+    expect(pages).toBeLessThanOrEqual(atDeadline + 1)
+  }, 20_000)
+
   it.each([
     ['cannot be read', () => Promise.reject(new Error('no disk'))],
     ['does not answer within two seconds', () => new Promise<never>(() => {})],
@@ -294,11 +315,12 @@ function stepFor(reason: Reason, judged: Judged[] = []) {
 /** The step with a journal of these entries, and these problems of health. */
 function stepAmong(reason: Reason, judged: Judged[], entries: Entry[], codes: string[] = []) {
   type Filter = Parameters<Parameters<typeof nextStepFor>[1]['journal']['list']>[0]
-  async function list({ limit, since, ...equal }: Filter) {
-    const newestFirst = [...entries].sort((a, b) => (a.id < b.id ? 1 : -1))
+  const newestFirst = [...entries].sort((a, b) => (a.id < b.id ? 1 : -1))
+  async function list({ limit, since, before, ...equal }: Filter) {
     const fits = (entry: Entry) =>
       Object.entries(equal).every(([field, value]) => entry[field as keyof Entry] === value) &&
-      (since === undefined || Date.parse(entry.receivedAt) >= since.getTime())
+      (since === undefined || Date.parse(entry.receivedAt) >= since.getTime()) &&
+      (before === undefined || entry.id < before)
     return newestFirst.filter(fits).slice(0, limit)
   }
   const health = async () => ({ problems: codes.map((code) => ({ code })) })

@@ -1,10 +1,9 @@
 import { spawn } from 'node:child_process'
-import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
-import { createMarketplace } from '../../index.js'
+import { findSqlite } from '../../sqlite/drivers.js'
 import { examples, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, FAULT, INTERRUPTED, NO, Stop, USAGE } from '../terminal/exit-codes.js'
@@ -28,8 +27,8 @@ export function addDemo(program: Command, act: Act) {
       act(async ({ env, out }, { port, once: isOnce }: { port: number; once?: true }) => {
         if (out.isJson) throw new Stop(USAGE, 'The demo has no JSON output', { fix: 'Leave out --json.' })
         if (!existsSync(SCRIPT)) throw new Stop(FAULT, 'The demo is not built', { fix: 'Run npm run build.' })
-        await requireSqlite()
-        const packages = `marketplace-webhooks express${HAS_SQLITE ? '' : ' libsql'}`
+        const sqlite = await findSqlite()
+        const packages = `marketplace-webhooks express${sqlite.name === 'libsql' ? ' libsql' : ''}`
         out.note(`The demo of marketplace-webhooks. For your app: npm install ${packages}`)
         const demo = spawn(process.execPath, [SCRIPT, ...(isOnce ? ['--once'] : [])], {
           env: { ...env, PORT: String(port) },
@@ -46,24 +45,4 @@ export function addDemo(program: Command, act: Act) {
         }
       }),
     )
-}
-
-/** Node 20, and 22 before 22.13, have no SQLite of their own. */
-const HAS_SQLITE = process.getBuiltinModule?.('node:sqlite' as 'node:fs') !== undefined
-
-/** Rejects with what to install if no SQLite opens: the app of the demo would end with a stack. */
-async function requireSqlite() {
-  const unused = 'http://127.0.0.1:1'
-  const marketplace = createMarketplace({
-    app: { clientId: 'none', clientSecret: 'none', purchasableUid: 'none' },
-    platform: { baseUrl: unused, authUrl: unused },
-    deliverySecrets: randomBytes(24).toString('hex'),
-    store: 'sqlite::memory:',
-    worker: false,
-  })
-  try {
-    await marketplace.start()
-  } finally {
-    await marketplace.close()
-  }
 }
