@@ -121,7 +121,7 @@ function cpuOfTree(parent) {
 
 /**
  * A real Redis that syncs to disk before each reply; undefined if neither `redis-server` nor `valkey-server` is
- * installed. Resolves with `{ port, version, stop }`.
+ * installed. Resolves with `{ port, cpu(), version, stop }`.
  */
 export async function startRedis({ folder, cores }) {
   const program = findProgram('redis-server') ?? findProgram('valkey-server')
@@ -138,9 +138,22 @@ export async function startRedis({ folder, cores }) {
   try {
     await until('Redis is ready', () => client.ping())
     const version = /redis_version:(\S+)/.exec(await client.info('server'))?.[1]
-    return { port, version: `Redis ${version}`, stop }
-  } finally {
+    return {
+      port,
+      version: `Redis ${version}`,
+      /** µs of CPU time used so far. */
+      async cpu() {
+        const used = (await client.info('cpu')).matchAll(/^used_cpu_(?:sys|user):([\d.]+)/gm)
+        return [...used].reduce((sum, [, seconds]) => sum + Number(seconds) * 1e6, 0)
+      },
+      stop() {
+        client.disconnect()
+        return stop()
+      },
+    }
+  } catch (error) {
     client.disconnect()
+    throw error
   }
 }
 

@@ -110,7 +110,12 @@ async function measure({ load, quick }, { server, other }, round) {
     const target = { port: server.ready.port, path: `/x/${SECRET}`, body: BODY }
     await load.post({ ...target, count: quick ? 5_000 : 20_000, durationMs: 4_000 })
     await server.ask('gap')
-    const { perSecond, cpuMicros } = await received(load, server, target, quick ? 700 : 4_000)
+    const { perSecond, cpuMicros } = await received({
+      load,
+      child: server,
+      target,
+      durationMs: quick ? 700 : 4_000,
+    })
     const gapMs = await server.ask('gap')
     await quiet(server)
     const bodies = Array.from({ length: 20 }, (_, i) => JSON.stringify(notice('update', round * 100 + i + 1)))

@@ -25,6 +25,7 @@ export async function sizes(bench) {
     columns: [
       { id: 'perSecond', name: 'receiving, requests/s', digits: 0 },
       { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
+      { id: 'allCpuMicros', name: 'with the database', digits: 0 },
       { id: 'gapMs', name: 'longest gap of the event loop, ms', digits: 1 },
       { id: 'handledMs', name: 'delivery to handler, ms', digits: 2 },
       { id: 'lookMs', name: 'look for work, ms', digits: 2 },
@@ -74,20 +75,25 @@ function databaseStore(server, store) {
   const name = new URL(store).pathname.slice(1)
   const figure = async (sql) => Number((await server.sql(sql))[0].figure)
   return {
+    database: server,
     bytes: () => figure(`select pg_database_size('${name}') as figure`),
     logPosition: () => figure(`select pg_current_wal_lsn() - '0/0'::pg_lsn as figure`),
     copy: (count) => (count > COPIED_UP_TO ? store : server.createDatabase(`${name}_copy`, name)),
   }
 }
 
-async function measure(bench, { count, bytes, logPosition, copy }) {
+async function measure(bench, { count, bytes, logPosition, copy, database }) {
   const { platformUrl } = bench
   const rowBytes = (await bytes()) / count
   const store = await copy(count)
   const start = (server, settings) => bench.start(server, { store, platformUrl, count, ...settings })
   const answered = await askAll(bench, await start('sizes'))
   const receiver = { front: 'plain', watchLoop: true, options: { worker: false } }
-  const received = await receive(bench, await start('marketplace', receiver), { count, logPosition })
+  const received = await receive(bench, await start('marketplace', receiver), {
+    count,
+    logPosition,
+    database,
+  })
   const handler = { front: 'plain', handlers: 'at-once', options: { reads: { concurrency: 16 } } }
   const handled = await handle(await start('marketplace', handler), count)
   return { ...answered, ...received, ...handled, rowBytes }
@@ -109,7 +115,7 @@ async function askAll({ quick }, app) {
   }
 }
 
-async function receive({ quick, load }, app, { count, logPosition }) {
+async function receive({ quick, load }, app, { count, logPosition, database }) {
   try {
     const target = { port: app.ready.port, path: `/x/${SECRET}`, body: BODY, spread: count }
     await app.calm()
@@ -117,9 +123,10 @@ async function receive({ quick, load }, app, { count, logPosition }) {
     await app.ask('gap')
     const logBefore = await logPosition()
     const durationMs = quick ? 700 : 4_000
-    const { perSecond, cpuMicros, requests } = await received(load, app, target, durationMs)
+    const found = await received({ load, child: app, target, durationMs, database })
+    const { perSecond, cpuMicros, allCpuMicros, requests } = found
     const logBytes = ((await logPosition()) - logBefore) / requests
-    return { perSecond, cpuMicros, logBytes, gapMs: await app.ask('gap') }
+    return { perSecond, cpuMicros, allCpuMicros, logBytes, gapMs: await app.ask('gap') }
   } finally {
     await app.stop()
   }

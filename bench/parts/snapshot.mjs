@@ -41,6 +41,7 @@ export async function snapshot(bench) {
       columns: [
         { id: 'perSecond', name: 'receiving, requests/s', digits: 0 },
         { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
+        { id: 'allCpuMicros', name: 'with the database', digits: 0 },
         { id: 'readsMs', name: 'claim of reads, ms', digits: 2 },
         { id: 'lanesMs', name: 'claim of entries, ms', digits: 2 },
         { id: 'healthMs', name: 'health(), ms', digits: 0 },
@@ -82,7 +83,7 @@ async function fill({ load }, server, count, spread) {
   )
 }
 
-async function measure({ load, quick }, { server, other }, spread) {
+async function measure({ load, quick, postgres }, { server, other }, spread) {
   other.freeze()
   try {
     await fill({ load }, server, 1_000, spread)
@@ -97,9 +98,11 @@ async function measure({ load, quick }, { server, other }, spread) {
     await server.ask('health')
     const healthMs = performance.now() - beganAt
     const target = { ...targetOf(server), spread }
-    const { perSecond, cpuMicros } = await received(load, server, target, quick ? 1_000 : 5_000)
+    const durationMs = quick ? 1_000 : 5_000
+    const found = await received({ load, child: server, target, durationMs, database: await postgres() })
+    const { perSecond, cpuMicros, allCpuMicros } = found
     await fill({ load }, server, 100, spread)
-    return { perSecond, cpuMicros, readsMs, lanesMs, healthMs }
+    return { perSecond, cpuMicros, allCpuMicros, readsMs, lanesMs, healthMs }
   } finally {
     other.thaw()
   }
