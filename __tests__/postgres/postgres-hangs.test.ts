@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import { systemClock } from '../../lib/base/clock.js'
+import { createUnanswered } from '../../lib/postgres/unanswered.js'
 import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { connectedTo, engine, sqlAt } from '../support/engines/one-postgres.js'
@@ -120,6 +122,35 @@ describe('C275 commits that hang', () => {
     expect(now).not.toEqual(expect.arrayContaining(before))
     expect(await store.listEntries({})).toHaveLength(3)
   })
+
+  it.each([1, 4, 8, 40])(
+    'end no process of the server but their own, asked about %i of them',
+    async (count) => {
+      const address = await engine.freshAddress()
+      const asking = await connectedTo(address)
+      const bystander = await connectedTo(address)
+      const own = await connectedTo(address)
+      own.on('error', () => {})
+      const { rows } = await own.query('select pg_backend_pid() as pid')
+      const unanswered = createUnanswered(systemClock)
+      const released: boolean[] = []
+      for (let i = 0; i < count; i++)
+        unanswered.hold({
+          pid: i === 0 ? rows[0].pid : NO_PROCESS + i,
+          answered: new Promise(() => {}),
+          release: (destroy) => void released.push(destroy),
+        })
+      await unanswered.ask({ query: async (text, values) => (await asking.query(text, [...values])).rows })
+      expect(released).toEqual(Array(count).fill(true))
+      await until('its own process has ended', () =>
+        own.query('select 1').then(
+          () => false,
+          () => true,
+        ),
+      )
+      expect((await bystander.query('select 1 as lives')).rows).toEqual([{ lives: 1 }])
+    },
+  )
 })
 
 describe('two transactions in a deadlock', () => {
@@ -151,6 +182,9 @@ describe('two transactions in a deadlock', () => {
     expect(rows.map(({ generation }) => Number(generation))).toEqual([2, 2])
   })
 })
+
+/** Linux gives no process a number as high as this. */
+const NO_PROCESS = 2_000_000_000
 
 /** Until it is '', every commit waits for this standby. */
 async function awaitStandby(name: string) {
