@@ -181,7 +181,8 @@ async function decompressed(decompress: Decompress, bytes: Buffer, limitBytes: n
     return await decompress(bytes, { maxOutputLength: limitBytes })
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === 'ERR_BUFFER_TOO_LARGE') throw tooLarge(limitBytes)
-    throw unreadable('body_encoding_broken', 'it cannot be decompressed', cause)
+    // Without the cause: the log would show it as a fault of the app.
+    throw unreadable('body_encoding_broken', 'it cannot be decompressed')
   }
 }
 

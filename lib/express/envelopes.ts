@@ -73,6 +73,6 @@ export function tooLarge(limitBytes: number): MarketplaceError {
 }
 
 /** The error for a body that cannot be read. `why` must not contain the body. */
-export function unreadable(code: ErrorCode, why: string, cause?: unknown): MarketplaceError {
-  return new MarketplaceError(code, `Cannot read the body of the delivery: ${why}`, { cause })
+export function unreadable(code: ErrorCode, why: string): MarketplaceError {
+  return new MarketplaceError(code, `Cannot read the body of the delivery: ${why}`)
 }

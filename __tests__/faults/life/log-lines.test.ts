@@ -1,3 +1,4 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
 import { HOUR } from '../../../lib/base/clock.js'
@@ -252,6 +253,23 @@ describe('L50 warnings and lines', () => {
     })
     expect((await refused(sampleDelivery('application/installed'))).status).toBe(503)
     expect(lines.filter(([, { area }]) => area === 'receiving')).toHaveLength(1)
+  })
+
+  it('L50 are not written for bodies that anybody with the delivery secret can send', async () => {
+    const { lines, logger } = collecting()
+    const { target } = await createScene({ worker: false, logger })
+    const cut = gzipSync('{"entity_name":"application"}').subarray(0, 20)
+    for (const [encoding, body] of [
+      ['gzip', cut],
+      ['br', cut],
+      ['zstd', cut],
+      ['identity', '{"entity_name":'],
+      ['identity', new Uint8Array([0xff, 0xfe])],
+    ] as const) {
+      const headers = { 'content-type': 'application/json', 'content-encoding': encoding }
+      expect((await fetch(target, { method: 'POST', headers, body })).status).toBeGreaterThanOrEqual(400)
+    }
+    expect(lines).toEqual([])
   })
 
   it('L50 are bounded in number, whatever varies in their texts, and the last one of a kind says so', async () => {
