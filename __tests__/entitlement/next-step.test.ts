@@ -202,22 +202,25 @@ describe('the next step of a payer', () => {
     expect((await stepAmong('stale', [['stale', 'purchased']], [dead('e1')])).action).toBe('refresh')
   })
 
-  it('finds the failed entry behind 9,999 newer ones, and looks at no more than 10,000', async () => {
-    const newer = (count: number) =>
-      Array.from({ length: count }, (_, i) => done(`e${i + 10_000}`, { name: 'other' }))
-    expect((await stepWith(...newer(9_999), dead('e1'))).entryId).toBe('e1')
-    expect((await stepWith(...newer(10_000), dead('e1'))).next).toBe(REASONS.purchased.next)
+  it('finds what only a read makes behind any number of events, and a failed event behind 9,999', async () => {
+    const events = (count: number) =>
+      Array.from({ length: count }, (_, i) => done(`e${i + 10_000}`, { kind: 'event', name: 'other' }))
+    expect((await stepWith(...events(20_000), dead('e1'))).entryId).toBe('e1')
+    const event = dead('e1', { kind: 'event', name: 'application/installed' })
+    expect((await stepWith(...events(9_999), event)).entryId).toBe('e1')
+    expect((await stepWith(...events(10_000), event)).next).toBe(REASONS.purchased.next)
   })
 
-  it('ends its reading of the journal after two seconds', async () => {
+  it('ends its reading of the journal after two seconds, and knows what it has read', async () => {
     let pages = 0
-    async function list() {
+    async function list({ kind }: { kind?: string }) {
       await new Promise((resolve) => setTimeout(resolve, 50))
       pages++
-      return Array.from({ length: 100 }, (_, i) => done(`e${i}`))
+      return Array.from({ length: 100 }, (_, i) => (kind === 'entitlement' ? dead('e1') : done(`e${i}`)))
     }
     const decision = { business_uid: 'b1', reason: 'purchased', subscriptions: [] } as const
-    await nextStepFor(decision, { journal: { list }, health: async () => ({ problems: [] }) }, NOW)
+    const health = async () => ({ problems: [] })
+    expect((await nextStepFor(decision, { journal: { list }, health }, NOW)).entryId).toBe('e1')
     const atDeadline = pages
     await new Promise((resolve) => setTimeout(resolve, 500))
     expect(pages).toBeLessThanOrEqual(atDeadline + 1)

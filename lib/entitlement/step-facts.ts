@@ -8,12 +8,18 @@ type StepDecision = Parameters<typeof nextStepOf>[0] & { business_uid: string; r
 /** The methods of a marketplace that are asked for facts. */
 interface Asked {
   journal: { list(filter: Filter): Promise<readonly Entry[]> }
-  health(): Promise<{ problems: readonly { code: string }[] }>
+  health(): Promise<Health>
 }
+
+interface Health {
+  problems: readonly { code: string }[]
+}
+
+type Kind = 'entitlement' | 'change' | 'event'
 
 interface Filter {
   businessUid?: string
-  kind?: 'change'
+  kind?: Kind
   status?: 'done'
   before?: string
   since?: Date
@@ -32,7 +38,7 @@ interface Entry {
 
 /**
  * The next step for a decision, as the console and `explain` show it: like `nextStepOf`, and by what the journal and the health
- * show. Of the journal it reads the newest 10,000 entries of the business, for two seconds at most: what is older, or cannot be
+ * show. Of the journal it reads the newest 10,000 entries of each kind, for two seconds at most: what is older, or cannot be
  * read, counts as no fact.
  *
  * @example
@@ -44,74 +50,86 @@ export async function nextStepFor(
   marketplace: Asked,
   now: number = Date.now(),
 ): Promise<NextStep> {
-  const deadline = new AbortController()
-  function onLate() {
-    deadline.abort()
-    return new Error('the journal does not answer')
-  }
-  const facts = withDeadline(
-    factsFor(decision, marketplace, now, deadline.signal),
-    FACTS_MS,
-    systemClock,
-    onLate,
-  )
-  return nextStepOf(decision, await facts.catch(() => new Map()))
+  return nextStepOf(decision, await factsFor(decision, marketplace, now))
 }
 
-async function factsFor(
-  { reason, business_uid: businessUid }: StepDecision,
-  { journal, health }: Asked,
-  now: number,
-  deadline: AbortSignal,
-): Promise<Facts> {
+async function factsFor({ reason, business_uid }: StepDecision, asked: Asked, now: number): Promise<Facts> {
   const { known, nextIf = {} }: ReasonRow = REASONS[reason]
   const depends = (fact: Fact) => Object.hasOwn(nextIf, fact)
   if (depends('handler_dead')) {
-    const [handled] = await journal.list({ kind: 'change', status: 'done', limit: 1 })
-    return factsOfHandlers(await newestEntries(journal, { businessUid }, deadline), handled, now)
+    const [[handled], entries] = await Promise.all([
+      inTime<readonly Entry[]>([], () => asked.journal.list({ kind: 'change', status: 'done', limit: 1 })),
+      newestEntries(asked.journal, business_uid, ['entitlement', 'change', 'event']),
+    ])
+    return factsOfHandlers(entries, handled, now)
   }
   if (depends('change_announced')) {
     const since = new Date(now - LAG_MS + 1)
-    return factsOfEvents(await newestEntries(journal, { businessUid, since }, deadline))
+    return factsOfEvents(await newestEntries(asked.journal, business_uid, ['change', 'event'], since))
   }
   if (known || !depends('reads_throttled')) return new Map()
-  const { problems } = await health()
+  const { problems } = await inTime<Health>({ problems: [] }, () => asked.health())
   return new Map(problems.some(({ code }) => code === 'reads_throttled') ? [['reads_throttled', '']] : [])
 }
 
 /**
- * The newest entries, newest first. Whoever has the delivery secret can add entries of a business without end, so their number
- * is bounded. The journal looks for a status or a kind through all entries of the business: it is not asked for one.
+ * The newest entries of a business, kind by kind, newest first: those that are read in time. Whoever has the delivery secret can add events
+ * without end, so the number of a kind is bounded, and what only a read makes comes first. The journal finds a kind at once;
+ * for a status it would look through all entries.
  */
 async function newestEntries(
   journal: Asked['journal'],
-  of: Pick<Filter, 'businessUid' | 'since'>,
-  deadline: AbortSignal,
+  businessUid: string,
+  kinds: readonly Kind[],
+  since?: Date,
 ): Promise<Entry[]> {
   const entries: Entry[] = []
-  for (let before: string | undefined; entries.length < MOST_ENTRIES; before = entries.at(-1)?.id) {
-    const page = await journal.list({ ...of, limit: ENTRIES_A_PAGE, ...(before && { before }) })
-    for (const { id, kind, name, status, attempts, receivedAt, dueAt } of page)
-      entries.push({ id, kind, name, status, attempts, receivedAt, dueAt })
-    if (page.length < ENTRIES_A_PAGE || deadline.aborted) break
-  }
+  await inTime(undefined, async (isLate) => {
+    for (const kind of kinds) {
+      let before: string | undefined
+      for (let read = 0; read < MOST_ENTRIES; read += ENTRIES_A_PAGE) {
+        const from = { ...(since && { since }), ...(before !== undefined && { before }) }
+        const page = await journal.list({ businessUid, kind, ...from, limit: ENTRIES_A_PAGE })
+        if (isLate()) return
+        for (const { id, name, status, attempts, receivedAt, dueAt } of page)
+          entries.push({ id, kind, name, status, attempts, receivedAt, dueAt })
+        before = page.at(-1)?.id
+        if (page.length < ENTRIES_A_PAGE) break
+      }
+    }
+  })
   return entries
+}
+
+/** What `ask` resolves with, or `otherwise` if it rejects or takes longer than two seconds. */
+async function inTime<T>(otherwise: T, ask: (isLate: () => boolean) => Promise<T>): Promise<T> {
+  let late = false
+  function onLate() {
+    late = true
+    return new Error('not in time')
+  }
+  return withDeadline(
+    ask(() => late),
+    FACTS_MS,
+    systemClock,
+    onLate,
+  ).catch(() => otherwise)
 }
 
 /**
  * Handlers that have not finished: of those tried, the newest entry of each counts.
  *
- * @param newestFirst the entries of the business
+ * @param entries of the business, kind by kind, newest first
  * @param handled the newest change of any business that the app has handled
  */
-function factsOfHandlers(newestFirst: readonly Entry[], handled: Entry | undefined, now: number): Facts {
+function factsOfHandlers(entries: readonly Entry[], handled: Entry | undefined, now: number): Facts {
   const facts = new Map<Fact, string>()
   const add = (fact: Fact, { id }: Entry) => facts.has(fact) || facts.set(fact, id)
-  const setUp = newestFirst.find(({ kind, status }) => kind === 'entitlement' && status === 'done')
+  const setUp = entries.find(({ kind, status }) => kind === 'entitlement' && status === 'done')
   const seen = new Set<string>()
-  for (const entry of newestFirst) {
+  for (const entry of entries) {
     const { kind, name, status, attempts } = entry
-    if (kind === 'unrecognised' || status === 'unhandled') continue
+    if (status === 'unhandled') continue
     const dueInMs = Date.parse(entry.dueAt ?? entry.receivedAt) - now
     if (status === 'pending' && attempts === 0) {
       if (isAwaited(entry)) add(-dueInMs > SOON_MS ? 'handler_overdue' : 'handler_waiting', entry)
@@ -139,17 +157,16 @@ function factsOfHandlers(newestFirst: readonly Entry[], handled: Entry | undefin
 }
 
 /** A purchase event without a change after it. */
-function factsOfEvents(newestFirst: readonly Entry[]): Facts {
-  const found = newestFirst.find(
-    ({ kind, name }) => kind === 'change' || (kind === 'event' && name.startsWith(PURCHASE)),
-  )
-  return new Map(found?.kind === 'event' ? [['change_announced', '']] : [])
+function factsOfEvents(entries: readonly Entry[]): Facts {
+  const change = entries.find(({ kind }) => kind === 'change')
+  const announced = entries.find(({ kind, name }) => kind === 'event' && name.startsWith(PURCHASE))
+  return new Map(announced && !(change && change.id > announced.id) ? [['change_announced', '']] : [])
 }
 
 /** 10,000 entries take 0.2 s. */
 const FACTS_MS = 2 * SECOND
 
-/** The most entries at which it looks. */
+/** The most entries of a kind at which it looks. */
 const MOST_ENTRIES = 10_000
 
 /** The entries that are read at a time: a payload may have 1 MB. */

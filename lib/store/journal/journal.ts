@@ -57,7 +57,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
         select id from journal where unread = 1 and id in (
           select id from (${each(sql`
             select journal.id, journal.unread, journal.subscription_uid from journal
-            where business_uid = ${of('business')} order by received_at desc, seq desc limit ${sql.lit(PROMOTED_AMONG)}`)}
+            where business_uid = ${of('business')} and kind = 'event' order by received_at desc, seq desc limit ${sql.lit(PROMOTED_AMONG)}`)}
           ) as newest where unread = 1 and subscription_uid is null
         ) ${engine.skipLocked}
       )`,

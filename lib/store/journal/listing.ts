@@ -72,18 +72,23 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
     })
   }
 
-  /** The entries of subscriptions or of a business, newest first. Those of a business include the audit of its erasures. */
+  /**
+   * The entries of subscriptions or of a business, newest first. Those of a business have a range for each kind, so however many
+   * events somebody made up, its changes are found at once. They include the audit of its erasures.
+   */
   function ofOwner(filter: EntryFilter, limit: number, before: Place): Promise<Found[]> {
-    const { subscriptionUid, businessUid = '' } = filter
-    const owners =
-      subscriptionUid === undefined
-        ? [
-            sql`business_uid = ${businessUid}`,
-            sql`business_uid = ${auditUid(businessUid)} and kind = 'action'`,
-          ]
-        : [subscriptionUid].flat().map((uid) => sql`subscription_uid = ${uid}`)
-    const { status, kind, name, since, until } = filter
-    const window = windowFor(limit, status, kind, name, since, until, subscriptionUid && filter.businessUid)
+    const { subscriptionUid, businessUid = '', status, kind, name, since, until } = filter
+    const isOfBusiness = subscriptionUid === undefined
+    const kinds = kind === undefined ? ENTRY_KINDS : [kind]
+    const owners = isOfBusiness
+      ? kinds.flatMap((each) =>
+          (each === 'action' ? [businessUid, auditUid(businessUid)] : [businessUid]).map(
+            (uid) => sql`business_uid = ${uid} and kind = ${sql.lit(each)}`,
+          ),
+        )
+      : [subscriptionUid].flat().map((uid) => sql`subscription_uid = ${uid}`)
+    const beside = isOfBusiness ? undefined : (kind ?? filter.businessUid)
+    const window = windowFor(limit, status, name, since, until, beside)
     return walk({ filter, limit, before, window, disorderMs: 0 }, ({ received_at: at, seq }) => {
       const ranges = owners.map(
         (owner, i) => sql`select * from (

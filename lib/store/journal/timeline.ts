@@ -1,8 +1,9 @@
+import { ENTRY_KINDS } from '../port/journal.js'
 import type { Timeline, TimelineItem, TimelinePlace } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
-import { sql } from '../sql/sql.js'
+import { type Sql, sql } from '../sql/sql.js'
 import { auditUid } from './audit.js'
 
 /**
@@ -17,21 +18,18 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
     { before, limit }: Timeline,
   ): Promise<TimelineItem[]> {
     const { at, seq, rank } = await placeOf(before)
+    const ranges = entriesOf(businessUid).map(
+      (condition, i) => sql`
+          select * from (
+            select received_at as at, 0 as rank, ${COLUMNS} from journal
+            where ${condition} and (received_at, seq) < (${at}, ${seq + rank})
+            order by received_at desc, seq desc limit ${limit}
+          ) as ${sql.ref(`range_${i}`)}`,
+    )
     const rows = await read((db) =>
       sql<Row>`
         select items.*, ${engine.now()} as now from (
-          select * from (
-            select received_at as at, 0 as rank, ${COLUMNS} from journal
-            where business_uid = ${businessUid} 
-              and (kind <> 'entitlement' or (status = 'pending' and settled_at is null)) and (received_at, seq) < (${at}, ${seq + rank})
-            order by received_at desc, seq desc limit ${limit}
-          ) as entries
-          union all
-          select * from (
-            select received_at as at, 0 as rank, ${COLUMNS} from journal
-            where business_uid = ${auditUid(businessUid)} and kind = 'action' and (received_at, seq) < (${at}, ${seq + rank})
-            order by received_at desc, seq desc limit ${limit}
-          ) as audit
+          ${sql.join(ranges, ' union all ')}
           union all
           select * from (
             select settled_at as at, 1 as rank, ${COLUMNS} from journal
@@ -51,6 +49,17 @@ export function createTimeline(engine: Engine, read: Engine['read'], offsetOf: C
     const { now } = await read((db) => sql<{ now: number }>`select ${engine.now()} as now`.one(db))
     return { at: before - offsetOf(now), seq: 0, rank: 0 }
   }
+}
+
+/** The ranges of the index `journal_business`, and of the audit. */
+function entriesOf(businessUid: string): Sql[] {
+  return [
+    ...ENTRY_KINDS.map((kind) => {
+      const isShown = kind === 'entitlement' ? sql`and status = 'pending' and settled_at is null` : sql``
+      return sql`business_uid = ${businessUid} and kind = ${sql.lit(kind)} ${isShown}`
+    }),
+    sql`business_uid = ${auditUid(businessUid)} and kind = 'action'`,
+  ]
 }
 
 /** Every change is pending, also if no process has a handler for changes. Other entries are pending only if one has. */

@@ -148,16 +148,14 @@ function tables(engine: Dialect): Sql[] {
     // match its condition.
     sql`create index journal_settled on journal (status, kind, settled_at)
       where settled_at is not null and status in ('done', 'dead', 'unhandled')`,
-    sql`create index journal_business on journal (business_uid, received_at, seq) where business_uid is not null`,
+    // By kind, because anybody with the delivery secret can add events of a business, but no changes, entitlements or actions. So
+    // also the audit of a business that was erased is a range of its own.
+    sql`create index journal_business on journal (business_uid, kind, received_at, seq) where business_uid is not null`,
     sql`create index journal_subscription on journal (subscription_uid, received_at, seq)
       where subscription_uid is not null`,
     // For the timeline of a business: the outcomes of its entries, by time.
     sql`create index journal_outcome on journal (business_uid, settled_at, seq)
       where business_uid is not null and settled_at is not null`,
-    // For the audit of a business that was erased, which nobody else's rows make long; and for a read that finds another
-    // business: whether that business was erased during the read.
-    sql`create index journal_actions on journal (business_uid, received_at, seq)
-      where kind = 'action' and business_uid is not null`,
     // For health: whether events announce the changes.
     sql`create index journal_cause on journal (cause, received_at, seq) where cause is not null`,
     sql`create table lanes (
