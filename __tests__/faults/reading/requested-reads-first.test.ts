@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals'
 import { systemClock } from '../../../lib/base/clock.js'
-import type { Store } from '../../../lib/store/port/store.js'
+import type { Store, Subscription } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
 import { ENGINE_NAMES, ENGINES } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
@@ -63,6 +63,37 @@ it.each(ENGINE_NAMES)(
   60_000,
 )
 
+it.each(ENGINE_NAMES)(
+  'E26 so does a visitor who looked during an outage, in which the first read failed (%s)',
+  async (name) => {
+    const store = storeFor(await engines[name].freshAddress(), systemClock)
+    let isDown = true
+    const { fetch } = slowPlatform()
+    const marketplace = openMarketplace(ADDRESSES, {
+      store: storeOption(store),
+      platform: {
+        fetch: (...call) => (isDown ? Promise.resolve(new Response('', { status: 503 })) : fetch(...call)),
+      },
+      reads: { concurrency: 4 },
+      freshness: { waitMs: 100 },
+    })
+    await marketplace.start()
+    await store.accept([eventOf('real', 'b1')])
+    await until('the first read has failed', async () => {
+      await marketplace.isEntitled('b1')
+      return (await store.subscriptionsOf('b1')).some(({ failure }) => failure !== null)
+    })
+    for (let i = 0; i < 3; i++)
+      await store.accept(Array.from({ length: 1_000 }, (_, k) => eventOf(`${i} ${k}`, `${i} ${k}`)))
+    await until('others wait before it', async () => (await store.subscriptionsOf('b1')).some(isDue))
+    isDown = false
+    const begun = performance.now()
+    await until('the visitor is let in', () => marketplace.isEntitled('b1'))
+    expect(performance.now() - begun).toBeLessThan(5_000)
+  },
+  60_000,
+)
+
 /** A platform that takes 60 ms, and shows one subscription only. */
 function slowPlatform(onMadeUp = () => {}) {
   return answering(async (uid) => {
@@ -71,6 +102,10 @@ function slowPlatform(onMadeUp = () => {}) {
     onMadeUp()
     return []
   })
+}
+
+function isDue({ refreshAt }: Subscription): boolean {
+  return refreshAt !== null && refreshAt + 2_000 < Date.now()
 }
 
 async function isSettled(store: Store): Promise<boolean> {

@@ -274,11 +274,13 @@ const BEHIND_MS = 250
 /** Forged subscriptions may name any business. Those that were read come first, then the newest. */
 const MAX_AT_ONCE = 100
 
-/** Whether a requested read waits behind others, so that `readFirst` would help the visitor who waits for it. */
+/**
+ * Whether a requested read waits behind others, so that `readFirst` would help the visitor who waits for it. Also one that has
+ * failed: after an outage its next try is as late as the reads of all that was delivered meanwhile.
+ */
 export function isBehindOthers(subscriptions: readonly Subscription[], now: number): boolean {
   return subscriptions.some(
-    ({ pending, failure, refreshAt }) =>
-      pending && failure === null && refreshAt !== null && now - refreshAt >= BEHIND_MS,
+    ({ pending, refreshAt }) => pending && refreshAt !== null && now - refreshAt >= BEHIND_MS,
   )
 }
 

@@ -202,13 +202,14 @@ export const LEASING: Checks = {
         eventOf(`forged ${i}`, { businessUid: 'b1' }),
       ),
     )
+    await lab.request('s2', 'b2')
+    await lab.pass(3)
     await lab.requestRefresh(business('b1'))
     const found = await lab.subscriptionsOf('b1')
     same(found.length, 1 + MAX_UNREAD_OF_BUSINESS)
     has(found[0], { subscriptionUid: 's1', pending: true })
     await lab.pass(MIN_READ_INTERVAL_MS + 20)
     const [row] = await lab.subscriptionsNamed(['s1'])
-    await lab.request('s2', 'b2')
     await lab.readFirst('b1')
     assert(Number((await lab.subscriptionsNamed(['s1']))[0]?.refreshAt) < Number(row?.refreshAt))
   },
