@@ -55,7 +55,7 @@ describe('the logger', () => {
     await createScene({ logger, clock })
     await until('the failure is reported', () => lines.length > 0)
     const stack = expect.stringContaining('logger.test')
-    const message = 'Error, whose message may repeat what was received'
+    const message = 'A timer failed: Error, whose message may repeat what was received'
     expect(lines).toEqual([['error', { area: 'timers', code: 'unexpected', stack }, message]])
   })
 
@@ -151,7 +151,9 @@ describe('the logger', () => {
       },
     })
     expect((await deliver(sampleDelivery('application/installed'))).status).toBe(503)
-    expect(lines.map(([, , message]) => message)).toContain('Error: no valid signature for /hooks/[secret]')
+    expect(lines.map(([, , message]) => message)).toContain(
+      'verifyDelivery failed, so a delivery was refused with 503: Error: no valid signature for /hooks/[secret]',
+    )
     const everyByte = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&')
     const forms = [...secrets, app.clientSecret].flatMap((secret) => [
       ...[secret, encodeURIComponent(secret), encodeURIComponent(encodeURIComponent(secret))],

@@ -30,7 +30,7 @@ describe('metrics', () => {
     await fetch(`${url}/paid`)
     await marketplace.businesses.refresh('b2')
     await deliver(sampleDelivery('application/installed'))
-    createTelemetry({ clock: systemClock }).failure('area', new Error('one'))
+    createTelemetry({ clock: systemClock }).failure('timers', new Error('one'))
     const { resourceMetrics } = await reader.collect()
     const seen = resourceMetrics.scopeMetrics
       .flatMap((scope) => scope.metrics)

@@ -35,7 +35,7 @@ export function createReporting(options: {
 }) {
   const { telemetry, check, replies, facts, clock } = options
   const { count, record, log, failure, said } = telemetry
-  const failures = createListeners<HandlerFailure>((error) => failure('handling', error))
+  const failures = createListeners<HandlerFailure>((error) => failure('listeners', error))
 
   /** Runs `call` in a span, and records its duration. Both have the outcome `outcomeOf` returns, or `failed`. */
   function observed<T>(

@@ -81,10 +81,16 @@ export function createTelemetry({
      * A failure in the background, counted and logged by its code. `received`: the text that the code of the app was given
      * which has failed.
      */
-    failure(area: string, error: unknown, received?: string) {
-      const code = ownCode(error) ?? 'unexpected'
-      count('failures', { area, code })
-      log(area, code, () => said(error, received), 'error')
+    failure(area: FailureArea, error: unknown, received?: string) {
+      const code = ownCode(error)
+      count('failures', { area, code: code ?? 'unexpected' })
+      log(area, code ?? 'unexpected', lineOf, 'error')
+
+      function lineOf(): LogLine {
+        const { message, stack } = said(error, received)
+        // Our own messages say what cannot be done.
+        return { message: code ? message : `${FAILED[area]}: ${message}`, stack }
+      }
     },
 
     /**
@@ -115,6 +121,19 @@ export function createTelemetry({
 }
 
 export type Telemetry = ReturnType<typeof createTelemetry>
+
+/** What has failed in the background, by the part of the package that has noticed it. */
+const FAILED = {
+  receiving: 'verifyDelivery failed, so a delivery was refused with 503',
+  handling: 'The look for entries to handle failed',
+  reading: 'The look for subscriptions to read failed',
+  searching: 'The look for businesses to search failed',
+  sweeping: 'The deletion of what is older than its retention failed',
+  listeners: 'A listener of onHandlerError or onHealthChange failed',
+  opening: 'The store cannot be opened',
+  timers: 'A timer failed',
+}
+type FailureArea = keyof typeof FAILED
 
 /** The most classes of one code that a warning is emitted for: a class may be made while the app runs. */
 const MOST_CLASSES = 20

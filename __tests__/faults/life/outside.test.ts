@@ -191,7 +191,7 @@ describe('K24 a plug-in of the app', () => {
         },
       },
     ])
-      telemetry.failure('area', odd)
+      telemetry.failure('timers', odd)
     telemetry.warn('store_not_open', 'why')
   })
 

@@ -137,7 +137,9 @@ describe('onHealthChange', () => {
     expect((await marketplace.health()).status).toBe('degraded')
     expect(statuses).toEqual(['degraded'])
     // Without the text, which may repeat what was received.
-    expect(logged.join()).toMatch(/health Error, whose message .*health-changes\.test/)
+    expect(logged.join()).toMatch(
+      /listeners A listener of onHandlerError or onHealthChange failed: Error, whose message .*health-changes\.test/,
+    )
     expect(() => marketplace.onHealthChange('no function' as never)).toThrow(
       expect.objectContaining({ code: 'argument_invalid' }),
     )

@@ -107,7 +107,9 @@ describe('a handler that fails', () => {
     await new Promise((resolve) => setImmediate(resolve))
     expect(dead).toEqual(ids)
     // Without the text, which may repeat what was received.
-    expect(logged.join()).toMatch(/handling Error, whose message .*failing-handlers/)
+    expect(logged.join()).toMatch(
+      /listeners A listener of onHandlerError or onHealthChange failed: Error, whose message .*failing-handlers/,
+    )
   })
 
   const things: [string, () => unknown][] = [

@@ -23,7 +23,7 @@ export function createHealthChanges(options: {
 }) {
   const { check, telemetry, clock } = options
   const listeners = createListeners<{ health: Health; before: Health }>((error) =>
-    telemetry.failure('health', error),
+    telemetry.failure('listeners', error),
   )
   let reported: Health = { status: 'ok', problems: [], counts: null }
   let timer: unknown
