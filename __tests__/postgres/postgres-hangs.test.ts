@@ -84,6 +84,12 @@ describe('C275 commits that hang', () => {
       }
       expect(codes).toEqual(new Set(['store_unavailable']))
       await until('commits hang', async () => (await hanging(address)) > 0)
+      await until('an error says that no connection is free, not that the network is broken', () =>
+        store.counts().then(
+          () => false,
+          ({ message }) => /no connection is free: .* has not answered \d of them/.test(message),
+        ),
+      )
       await awaitStandby('')
       await until('writes succeed again', () =>
         store

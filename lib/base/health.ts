@@ -27,7 +27,7 @@ export const PROBLEMS = {
   store_not_answering: {
     status: 'failing',
     means: 'The database did not answer in time.',
-    next: 'Check the database, and the network between this instance and the database.',
+    next: 'Check the database, its disk, its synchronous standbys, and the network between this instance and the database.',
   },
   store_write_failed: {
     status: 'failing',

@@ -98,7 +98,8 @@ export function createConnections(
     } catch (error) {
       // A connection that arrives at this moment is for another caller.
       connecting.then((loan) => loan.release()).catch(() => {})
-      throw error
+      const held = unanswered.count()
+      throw held > 0 ? new Error(allBusy(held)) : error
     } finally {
       hasLeft = true
       leave()
@@ -137,6 +138,11 @@ export function createConnections(
   function isOwn(opened: PostgresPool | undefined): opened is OwnPool {
     return opened !== undefined && opened !== from
   }
+}
+
+/** Nothing is wrong with the network then, as the error of the driver would say. */
+function allBusy(held: number): string {
+  return `no connection is free: the database has not answered ${held} of them, which keep their places. Perhaps its commits wait for a disk or a standby`
 }
 
 type OwnPool = PostgresPool & { end(): Promise<void> }

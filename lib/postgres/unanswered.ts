@@ -38,6 +38,9 @@ export function createUnanswered(clock: Clock) {
   }
 
   return {
+    /** The number of connections that wait for their answer. */
+    count: () => held.size,
+
     /** The pool has been opened, perhaps again. */
     open() {
       isClosed = false
