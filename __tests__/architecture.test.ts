@@ -20,8 +20,11 @@ const ARROWS: Record<string, readonly string[]> = {
   'operations/': [...SOURCES, 'entitlement/', 'work/'],
   'express/': [...GROUND_FLOOR, 'entitlement/', 'work/'],
   'api/': [...SOURCES, 'entitlement/', 'work/', 'operations/', 'express/'],
-  // The command line needs the public interface of the package, its settings, and its checks of an address and of an identifier.
-  'cli/': ['index.ts', 'testing/index.ts', 'environment.ts', 'store-option.ts', 'base/record.ts'],
+  // The command line needs the public interface of the package, its settings, and its checks of an address, an identifier and SQLite.
+  'cli/': [
+    ...['index.ts', 'testing/index.ts', 'environment.ts'],
+    ...['store-option.ts', 'base/record.ts', 'sqlite/drivers.ts'],
+  ],
   'console/': ['index.ts'],
   'testing/': [...GROUND_FLOOR, 'events/', 'entitlement/purchase-state.ts'],
 }

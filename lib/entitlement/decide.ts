@@ -5,7 +5,7 @@ import { type SubscriptionRecord, storable } from '../base/record.js'
 import type { Search, Subscription } from '../store/port/store.js'
 import { CLOSED, type RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
-import { REASONS, type Reason } from './reasons.js'
+import { REASONS, type Reason, type ReasonRow } from './reasons.js'
 import { failureInWords, itemsInWords } from './words.js'
 
 /** The answer for a business, with its reason and evidence. */
@@ -146,7 +146,7 @@ export function answerOf(
   subscriptions: readonly Subscription[],
   rules: DecisionRules,
   now: number,
-): (typeof REASONS)[Reason] {
+): Readonly<ReasonRow> {
   let best: Reason = 'unknown_business'
   for (const subscription of subscriptions) {
     const { reason } = reasonFor(subscription, rules, now)

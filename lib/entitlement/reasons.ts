@@ -10,10 +10,15 @@ export interface NextStep {
   entryId?: string
 }
 
+/** What the package says of a reason. */
 export interface ReasonRow extends NextStep {
+  /** Of several subscriptions the one with the lowest rank decides. */
   rank: number
+  /** Whether the business may use the app. */
   entitled: boolean
+  /** False while the answer is uncertain. */
   known: boolean
+  /** The reason in a sentence. */
   meaning: string
   /**
    * More specific next steps, the first of which applies: by the `purchase_state` or the `failure` of the subscriptions that
@@ -90,12 +95,7 @@ const IF_SEARCHES_FAIL = {
   },
 } as const
 
-/**
- * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false while
- * the answer is uncertain; then a page should ask the visitor to come back later, not to buy. `next`: what a support
- * person does now. `customer`: what to write to the customer.
- */
-export const REASONS = {
+const ROWS = {
   purchased: {
     rank: 0,
     entitled: true,
@@ -334,4 +334,11 @@ export const REASONS = {
 } as const satisfies Record<string, ReasonRow>
 
 /** Why a business may use the app or may not: see `REASONS`. */
-export type Reason = keyof typeof REASONS
+export type Reason = keyof typeof ROWS
+
+/**
+ * Why a business may or may not use the app. `rank`: of several subscriptions the lowest decides. `known`: false while
+ * the answer is uncertain; then a page should ask the visitor to come back later, not to buy. `next`: what a support
+ * person does now. `customer`: what to write to the customer.
+ */
+export const REASONS: Readonly<Record<Reason, Readonly<ReasonRow>>> = ROWS
