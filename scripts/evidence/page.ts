@@ -1,0 +1,81 @@
+import { type EvidenceRecord, inWords, type Part, type Scope, sumOf } from './part.js'
+import type { Records } from './records.js'
+
+/** What the records of a run say. */
+export interface Verdict {
+  page: string
+  /** What did not hold. */
+  broken: string[]
+  /** Which parts have steps without a record. */
+  missing: string[]
+}
+
+/** The page of these parts: a sentence for everybody, and a table, all from the records. */
+export function verdictOf(parts: readonly Part[], scope: Scope, records: Records): Verdict {
+  const all = records.all()
+  const broken: string[] = []
+  const missing: string[] = []
+  const rows: string[] = []
+  const seeds: string[] = []
+  const used: EvidenceRecord[] = []
+  for (const part of parts) {
+    const ids = part.steps(scope).map(({ id }) => id)
+    const own = all.filter(({ part: name, step }) => name === part.name && ids.includes(step))
+    used.push(...own)
+    if (own.length < ids.length) missing.push(`${part.name} (${own.length} of ${ids.length} steps)`)
+    if (own.length === 0) continue
+    const { amount, result, broken: ofAll = [] } = part.row(own)
+    const ofPart = [...own.flatMap((record) => record.broken), ...ofAll]
+    broken.push(...ofPart.map((what) => `${part.name}: ${what}`))
+    const word = ofPart.length > 0 ? `**broken (${ofPart.length})**: ` : ''
+    const command = `npm run evidence -- repeat ${part.name} ${/^[\w./-]+$/.test(part.example) ? part.example : `'${part.example}'`}`
+    rows.push(`| ${part.title} | ${amount} | ${word}${result} | \`${command}\` |`)
+    seeds.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
+  }
+  const dates = used.map(({ at }) => at.slice(0, 10)).sort()
+  const versions = [...new Set(used.map(({ node }) => node))].join(', ')
+  const days = dates[0] === dates.at(-1) ? dates[0] : `${dates[0]} to ${dates.at(-1)}`
+  const page = `# Evidence
+
+${sentenceOf(used, broken)}
+
+| What was tried | How much | Result | Repeat one of it by |
+|---|---|---|---|
+${rows.join('\n')}
+${missing.length > 0 ? `\n**Not whole**: ${missing.join(', ')}.\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
+\`npm run evidence\` wrote this page, commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}. A short form takes ten minutes: \`npm run evidence -- --short\`.
+What these tries cannot show is in the [guarantees and their limits](guarantees.md).
+`
+  return { page, broken, missing }
+}
+
+/** What a buyer of the package wants to know. It names only what was tried. */
+function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[]): string {
+  const of = (part: string) => records.filter((record) => record.part === part)
+  const [kills, cuts] = [sumOf(of('kills'), 'kills'), sumOf(of('power-cuts'), 'cuts')]
+  const [worlds, years] = [sumOf(of('worlds'), 'worlds'), sumOf(of('months'), 'days') / 365]
+  const acknowledged = sumOf(of('kills'), 'acknowledged') + sumOf(of('power-cuts'), 'acknowledged')
+  const [lost, wrong] = [sumOf(records, 'lost'), sumOf(of('kills'), 'wrong')]
+  const tried = [
+    ...(kills > 0 ? [`a server with this package was killed ${inWords(kills)} times at work`] : []),
+    ...(cuts > 0 ? [`its disk lost power ${inWords(cuts)} times`] : []),
+    ...(worlds > 0 ? [`it lived through ${inWords(worlds)} simulated worlds full of faults`] : []),
+    ...(years > 0 ? [`and through ${inWords(years)} years with mistakes, outages and quiet months`] : []),
+  ].join(', ')
+  const ofDeliveries =
+    lost === 0
+      ? `none of its ${inWords(acknowledged)} acknowledged deliveries was lost`
+      : `${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries were lost`
+  const ofAnswers =
+    wrong === 0
+      ? 'no customer was left with a wrong answer'
+      : `${inWords(wrong)} answers or changes were wrong at the end`
+  const results = [...(acknowledged > 0 ? [ofDeliveries] : []), ...(kills > 0 ? [ofAnswers] : [])].join(
+    ', and ',
+  )
+  const rest = broken.length > 0 ? ` ${broken.length} findings did not hold, named below.` : ''
+  if (tried === '')
+    return `**${broken.length === 0 ? 'All that was tried held.' : 'Not all that was tried held.'}**${rest}`
+  const sentence = `${tried}${results === '' ? '' : `: ${results}`}.`
+  return `**${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}**${rest}`
+}

@@ -1,0 +1,74 @@
+import { inWords, jsonLines, namesOf, type Part, type Step, seedOf, sumOf } from '../part.js'
+
+const MANY = ['--import', 'tsx', '__tests__/support/world/many.ts']
+
+/** What `many.ts --json` prints for one kind of world. */
+interface Worlds {
+  made: number
+  days: number
+  broken: string[]
+  /** By promise: how often it was checked, and how often not, by reason. */
+  tally: Record<string, { made: number; skipped: Record<string, number> }>
+}
+
+/** Worlds of seconds, in which several instances meet faults of the network, the store and the platform. */
+export const SECONDS: Part = {
+  name: 'worlds',
+  title: 'Simulated worlds of several instances',
+  example: '123',
+  steps: (scope) =>
+    scope === 'short' ? [worlds(1, 200)] : Array.from({ length: 50 }, (_, i) => worlds(1 + i * 1_000, 1_000)),
+  row: (records) => ({
+    amount: `${inWords(sumOf(records, 'worlds'))} worlds`,
+    result: resultOf(records),
+  }),
+  repeat: (seed) => [...MANY, '--seed', String(seedOf(seed))],
+}
+
+/** Worlds of months: operators' mistakes, failing disks and outages, and half a year without any fault. */
+export const MONTHS: Part = {
+  name: 'months',
+  title: 'Simulated months of an app and its operators',
+  example: '7',
+  steps: (scope) =>
+    scope === 'short'
+      ? [worlds(1, 2, '--months')]
+      : Array.from({ length: 25 }, (_, i) => worlds(1 + i * 8, 8, '--months')),
+  row: (records) => ({
+    amount: `${inWords(sumOf(records, 'worlds'))} worlds, ${inWords(sumOf(records, 'days') / 365)} years`,
+    result: resultOf(records),
+  }),
+  repeat: (seed) => [...MANY, '--months', '--seed', String(seedOf(seed))],
+}
+
+function worlds(from: number, count: number, ...kind: string[]): Step {
+  return {
+    id: `${from}-${from + count - 1}`,
+    command: [...MANY, String(count), '--from', String(from), '--json', ...kind],
+    outcome({ stdout, stderr }) {
+      const kinds = jsonLines<Worlds>(stdout)
+      if (kinds.length === 0) throw new Error(`no worlds were made: ${stderr.trim()}`)
+      const counts = kinds.flatMap(({ tally }) => Object.entries(tally))
+      const checked = counts.reduce((sum, [, { made }]) => sum + made, 0)
+      const skips = counts.flatMap(([, { skipped }]) => Object.entries(skipped))
+      return {
+        figures: {
+          worlds: kinds.reduce((sum, { made }) => sum + made, 0),
+          days: kinds.reduce((sum, { days }) => sum + days, 0),
+          checked,
+          skipped: skips.reduce((sum, [, count]) => sum + count, 0),
+        },
+        broken: kinds.flatMap(({ broken }) => broken),
+        names: { reasons: [...new Set(skips.map(([why]) => why))] },
+      }
+    },
+  }
+}
+
+/** A world in which too many checks were skipped is broken, so the share is for people. */
+function resultOf(records: Parameters<Part['row']>[0]): string {
+  const broken = records.reduce((sum, each) => sum + each.broken.length, 0)
+  const [checked, skipped] = [sumOf(records, 'checked'), sumOf(records, 'skipped')]
+  const share = `${inWords(skipped)} skipped, each with its reason (${namesOf(records, 'reasons').length} reasons) and within its bound`
+  return `${broken} broken; ${inWords(checked)} checks${skipped > 0 ? `, ${share}` : ''}`
+}
