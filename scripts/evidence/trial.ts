@@ -14,6 +14,8 @@ const TRIALS: Record<
   string,
   () => Promise<(engine: string, seeds: readonly number[]) => AsyncIterable<Trial>>
 > = {
+  bodies: async () => (await import('./trials/bodies.js')).bodies,
+  'power-cuts': async () => (await import('./trials/power-cuts.js')).powerCuts,
   kills: async () => (await import('./trials/kills.js')).kills,
 }
 

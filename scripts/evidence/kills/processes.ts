@@ -37,6 +37,8 @@ export function createServers(settings: ServerSettings, onHandled: (call: Handle
       stdio: ['ignore', 'ignore', 'pipe', 'ipc'],
       env: { ...process.env, NODE_COMPILE_CACHE: join(__dirname, '../../../reports/compile-cache') },
     })
+    // Each question waits for its answer with a listener of its own.
+    child.setMaxListeners(0)
     let words = ''
     child.stderr?.on('data', (chunk) => {
       words += chunk
