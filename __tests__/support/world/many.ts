@@ -60,7 +60,7 @@ for (const [kind, share] of SHARES) {
       }
       return worlds(request, (report) => {
         made++
-        days += report.days
+        lived += report.days
         if (report.trace) print(report.trace.join('\n'))
         addTally(tally, report.tally)
         if (!report.broken) return
@@ -73,7 +73,7 @@ for (const [kind, share] of SHARES) {
   clearInterval(reporting)
   print(
     values.json
-      ? JSON.stringify({ kind, made, days, broken, tally })
+      ? JSON.stringify({ kind, made, days: lived, broken, tally })
       : [speed(), ...tallyLines(tally)].join('\n'),
   )
 }

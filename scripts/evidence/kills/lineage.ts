@@ -32,9 +32,14 @@ export async function liveAndDie(options: { store: string; seed: number; kills: 
   let answers = 0
 
   const timing = random.fork()
-  const acting = everySome(timing, () => market.act())
+  /** How much the businesses do: some for each process, so that a busy machine has no more of it. */
+  let toDo = 0
+  const acting = everySome(timing, () => {
+    if (toDo-- > 0) market.act()
+  })
   try {
     for (let killed = 0; killed < kills; killed++) {
+      toDo = timing.between(2, 14)
       const server = await servers.begin()
       const listening = server.listening.then(
         (port) => market.deliverTo(port),
@@ -45,7 +50,7 @@ export async function liveAndDie(options: { store: string; seed: number; kills: 
       const asking = everySome(timing, () => void ask(server))
       if (!isEarly) {
         await listening
-        await taken(timing.between(0, 40))
+        await taken(timing.between(0, 16))
       }
       await sleep(timing.between(0, isEarly ? 60 : 10))
       asking.stop()
@@ -81,7 +86,7 @@ export async function liveAndDie(options: { store: string; seed: number; kills: 
 
   /** Resolves after so many more acknowledged deliveries, so that a busy machine kills no process before its work. */
   async function taken(count: number) {
-    const until = Date.now() + 2_000
+    const until = Date.now() + 1_000
     const target = market.acknowledged.size + count
     while (market.acknowledged.size < target && Date.now() < until) await sleep(1)
   }
