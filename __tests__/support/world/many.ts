@@ -43,7 +43,7 @@ for (const [kind, share] of SHARES) {
   if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
   const began = performance.now()
   let made = 0
-  const days = 0
+  let lived = 0
   const broken: string[] = []
   const tally: Tally = {}
   const speed = () =>
