@@ -33,6 +33,8 @@ export interface Part {
   name: string
   /** For people: what is tried. */
   title: string
+  /** Whether its steps use the built package, which must be that of this commit. */
+  needsBuild?: boolean
   steps(scope: Scope): Step[]
   /** Its row of the page: how much was tried, and with what result. `broken` is what only all steps together show. */
   row(records: readonly EvidenceRecord[]): { amount: string; result: string; broken?: string[] }

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { appendFileSync, existsSync, mkdirSync, readFileSync } from 'node:fs'
+import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { type EvidenceRecord, UsageError } from './part.js'
 
@@ -20,15 +20,21 @@ export function openRecords(root: string) {
   const folder = join(root, 'reports', 'evidence')
   const file = join(folder, `${key}.jsonl`)
   const commit = git('rev-parse', 'HEAD')
+  // A run that was killed may have left half a line at the end.
+  if (existsSync(file)) {
+    const text = readFileSync(file, 'utf8')
+    if (!text.endsWith('\n')) writeFileSync(file, text.slice(0, text.lastIndexOf('\n') + 1))
+  }
 
   return {
     file,
     commit,
     all(): EvidenceRecord[] {
       if (!existsSync(file)) return []
-      // The last line of a run that was killed may be half a line.
-      const lines = readFileSync(file, 'utf8').split('\n').slice(0, -1)
-      return lines.map((line) => JSON.parse(line) as EvidenceRecord)
+      return readFileSync(file, 'utf8')
+        .split('\n')
+        .filter((line) => line !== '')
+        .map((line) => JSON.parse(line) as EvidenceRecord)
     },
     add(record: Omit<EvidenceRecord, 'commit' | 'node' | 'at'>) {
       mkdirSync(folder, { recursive: true })

@@ -20,6 +20,7 @@ export const TESTS: Part = {
   name: 'tests',
   title: 'Faults and attacks, each with its tests',
   example: 'A7',
+  needsBuild: true,
   steps: (scope) =>
     scope === 'short'
       ? [tests('answers', '__tests__/faults/answers')]

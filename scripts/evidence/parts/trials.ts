@@ -10,6 +10,7 @@ const ENGINES = ['sqlite', 'postgres']
 
 /** Kills of real processes. */
 export const KILLS: Part = trialPart({
+  needsBuild: true,
   name: 'kills',
   title: 'Kills (SIGKILL) of a server at work, on the built package',
   engines: ENGINES,
@@ -48,11 +49,12 @@ export const BODIES: Part = trialPart({
 function trialPart(options: {
   name: string
   title: string
+  needsBuild?: boolean
   engines: readonly string[]
   count: { short: number; whole: number; perStep: number }
   row: Part['row']
 }): Part {
-  const { name, title, engines, count, row } = options
+  const { name, title, needsBuild = false, engines, count, row } = options
   const command = (engine: string, seeds: readonly number[]) => [...TRIAL, name, engine, ...seeds.map(String)]
 
   function step(engine: string, from: number, scope: Scope): Step {
@@ -77,7 +79,7 @@ function trialPart(options: {
   }
 
   return {
-    ...{ name, title, row },
+    ...{ name, title, needsBuild, row },
     example: `${engines[0]}-1`,
     steps: (scope) =>
       engines.flatMap((engine) =>
