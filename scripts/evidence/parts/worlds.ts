@@ -4,12 +4,16 @@ const MANY = ['--import', 'tsx', '__tests__/support/world/many.ts']
 
 /** What `many.ts --json` prints for one kind of world. */
 interface Worlds {
+  kind: string
   made: number
   days: number
   broken: string[]
   /** By promise: how often it was checked, and how often not, by reason. */
   tally: Record<string, { made: number; skipped: Record<string, number> }>
 }
+
+/** So large a part of the checks of one promise may be skipped in all worlds of a step. Each world has bounds of its own. */
+const SKIPPED_AT_MOST = 0.4
 
 /** Worlds of seconds, in which several instances meet faults of the network, the store and the platform. */
 export const SECONDS: Part = {
@@ -58,11 +62,20 @@ function worlds(from: number, count: number, ...kind: string[]): Step {
           checked,
           skipped: skips.reduce((sum, [, count]) => sum + count, 0),
         },
-        broken: kinds.flatMap(({ broken }) => broken),
+        broken: [...kinds.flatMap(({ broken }) => broken), ...kinds.flatMap(skippedTooOften)],
         names: { reasons: [...new Set(skips.map(([why]) => why))] },
       }
     },
   }
+}
+
+function skippedTooOften({ kind, tally }: Worlds): string[] {
+  return Object.entries(tally).flatMap(([promised, { made, skipped }]) => {
+    const count = Object.values(skipped).reduce((sum, each) => sum + each, 0)
+    return count > SKIPPED_AT_MOST * (made + count)
+      ? [`${kind}: of the checks of '${promised}' ${count} were skipped, and ${made} made`]
+      : []
+  })
 }
 
 /** A world in which too many checks were skipped is broken, so the share is for people. */
