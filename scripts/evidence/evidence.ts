@@ -94,7 +94,7 @@ async function run(
 }
 
 function writeWhatIsThere(collecting: Collecting): number {
-  const { page, broken } = verdictOf(collecting.parts, 'whole', openRecords(collecting.root))
+  const { page, broken } = verdictOf(collecting.parts, 'partial', openRecords(collecting.root))
   write(collecting, 'docs/evidence.md', page)
   return broken.length > 0 ? 1 : 0
 }

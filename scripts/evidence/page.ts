@@ -1,4 +1,4 @@
-import { type EvidenceRecord, inWords, type Part, type Scope, sumOf } from './part.js'
+import { type EvidenceRecord, inWords, type Part, type Scope, type Step, sumOf } from './part.js'
 import type { Records } from './records.js'
 
 /** What the records of a run say. */
@@ -10,8 +10,11 @@ export interface Verdict {
   missing: string[]
 }
 
-/** The page of these parts: a sentence for everybody, and a table, all from the records. */
-export function verdictOf(parts: readonly Part[], scope: Scope, records: Records): Verdict {
+/**
+ * The page of these parts: a sentence for everybody, and a table, all from the records. `partial`: where a whole run has made no
+ * step yet, those of a short one count.
+ */
+export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', records: Records): Verdict {
   const all = records.all()
   const broken: string[] = []
   const missing: string[] = []
@@ -19,10 +22,13 @@ export function verdictOf(parts: readonly Part[], scope: Scope, records: Records
   const seeds: string[] = []
   const used: EvidenceRecord[] = []
   for (const part of parts) {
-    const ids = part.steps(scope).map(({ id }) => id)
-    const own = all.filter(({ part: name, step }) => name === part.name && ids.includes(step))
+    const madeOf = (steps: readonly Step[]) =>
+      all.filter(({ part: name, step }) => name === part.name && steps.some(({ id }) => id === step))
+    const steps = part.steps(scope === 'partial' ? 'whole' : scope)
+    const made = madeOf(steps)
+    const own = scope === 'partial' && made.length === 0 ? madeOf(part.steps('short')) : made
     used.push(...own)
-    if (own.length < ids.length) missing.push(`${part.name} (${own.length} of ${ids.length} steps)`)
+    if (made.length < steps.length) missing.push(`${part.name} (${made.length} of ${steps.length} steps)`)
     if (own.length === 0) continue
     const { amount, result, broken: ofAll = [] } = part.row(own)
     const ofPart = [...own.flatMap((record) => record.broken), ...ofAll]
@@ -42,7 +48,7 @@ ${sentenceOf(used, broken)}
 | What was tried | How much | Result | Repeat one of it by |
 |---|---|---|---|
 ${rows.join('\n')}
-${missing.length > 0 ? `\n**Not whole**: ${missing.join(', ')}.\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
+${missing.length > 0 ? `\n**Not whole**: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
 \`npm run evidence\` wrote this page, commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}. A short form takes ten minutes: \`npm run evidence -- --short\`.
 What these tries cannot show is in the [guarantees and their limits](guarantees.md).
 `

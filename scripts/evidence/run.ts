@@ -58,7 +58,7 @@ export async function makeSteps(options: {
   return couldAll
 }
 
-/** Runs Node with these arguments, and kills it and its children at the signal. */
+/** Runs Node with these arguments, and ends it and its children at the signal. */
 function output(root: string, args: readonly string[], signal: AbortSignal) {
   const child = spawn(process.execPath, args, {
     cwd: root,
@@ -84,12 +84,15 @@ function output(root: string, args: readonly string[], signal: AbortSignal) {
   })
 }
 
-/** A step has a process group of its own, which includes what it has started. */
+/** A step has a process group of its own. A command that removes files at SIGINT has some seconds for it. */
 function endGroup({ pid }: ChildProcess) {
-  if (pid === undefined) return
-  try {
-    process.kill(-pid, 'SIGKILL')
-  } catch {
-    // It has ended.
+  const send = (name: NodeJS.Signals) => {
+    try {
+      process.kill(-Number(pid), name)
+    } catch {
+      // It has ended.
+    }
   }
+  send('SIGINT')
+  setTimeout(send, 5_000, 'SIGKILL').unref()
 }

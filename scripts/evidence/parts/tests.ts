@@ -1,7 +1,8 @@
+import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { inWords, namesOf, type Part, type Step, sumOf } from '../part.js'
+import { inWords, namesOf, type Part, type Step, sumOf, UsageError } from '../part.js'
 
 const JEST = 'node_modules/jest/bin/jest.js'
 const SHARDS = 16
@@ -40,7 +41,24 @@ export const TESTS: Part = {
           : [],
     }
   },
-  repeat: (row) => [JEST, '--testNamePattern', `(^| )([A-Z]\\d+, )*${row}(,| )`],
+  repeat(row) {
+    const [id = ''] = /^[A-Z]\d+$/.exec(row) ?? []
+    const naming = spawnSync('git', [
+      'grep',
+      '--files-with-matches',
+      '--word-regexp',
+      id || '^$',
+      '--',
+      '__tests__/*.test.ts',
+    ])
+    const files = naming.stdout
+      .toString()
+      .split('\n')
+      .filter((file) => file !== '')
+    if (id === '' || files.length === 0)
+      throw new UsageError(`A fault is a row of __tests__/faults/README.md, not ${row}`)
+    return [JEST, ...files, '--testNamePattern', `(^| )([A-Z]\\d+, )*${id}(,| )`]
+  },
 }
 
 /** Lists of sabotages, each of which a world must notice: a describe of a long test, and how many it may miss. */

@@ -21,7 +21,7 @@ export const SECONDS: Part = {
   title: 'Simulated worlds of several instances',
   example: '123',
   steps: (scope) =>
-    scope === 'short' ? [worlds(1, 200)] : Array.from({ length: 50 }, (_, i) => worlds(1 + i * 1_000, 1_000)),
+    scope === 'short' ? [worlds(1, 100)] : Array.from({ length: 50 }, (_, i) => worlds(1 + i * 1_000, 1_000)),
   row: (records) => ({
     amount: `${inWords(sumOf(records, 'worlds'))} worlds`,
     result: resultOf(records),
@@ -42,7 +42,8 @@ export const MONTHS: Part = {
     amount: `${inWords(sumOf(records, 'worlds'))} worlds, ${inWords(sumOf(records, 'days') / 365)} years`,
     result: resultOf(records),
   }),
-  repeat: (seed) => [...MANY, '--months', '--seed', String(seedOf(seed))],
+  // One world of each kind.
+  repeat: (seed) => [...MANY, '1', '--months', '--from', String(seedOf(seed))],
 }
 
 function worlds(from: number, count: number, ...kind: string[]): Step {
