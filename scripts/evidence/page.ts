@@ -34,8 +34,8 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
     const ofPart = [...own.flatMap((record) => record.broken), ...ofAll]
     broken.push(...ofPart.map((what) => `${part.name}: ${what}`))
     const word = ofPart.length > 0 ? `**broken (${ofPart.length})**: ` : ''
-    const command = `npm run evidence -- repeat ${part.name} ${/^[\w./-]+$/.test(part.example) ? part.example : `'${part.example}'`}`
-    rows.push(`| ${part.title} | ${amount} | ${word}${result} | \`${command}\` |`)
+    const seed = /^[\w./-]+$/.test(part.example) ? part.example : `'${part.example}'`
+    rows.push(`| ${part.title} | ${amount} | ${word}${result} | \`${part.name} ${seed}\` |`)
     seeds.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
   }
   const dates = used.map(({ at }) => at.slice(0, 10)).sort()
@@ -45,12 +45,13 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
 
 ${sentenceOf(used, broken)}
 
-| What was tried | How much | Result | Repeat one of it by |
+| What was tried | How much | Result | Repeat |
 |---|---|---|---|
 ${rows.join('\n')}
 ${missing.length > 0 ? `\n**Not whole**: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
-\`npm run evidence\` wrote this page, commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}. A short form takes ten minutes: \`npm run evidence -- --short\`.
-What these tries cannot show is in the [guarantees and their limits](guarantees.md).
+Repeat one with \`npm run evidence -- repeat <what the last column says>\`, or another seed. \`npm run evidence -- --short\` tries some of each in ten minutes. The limits are in [guarantees](guarantees.md).
+
+Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}.
 `
   return { page, broken, missing }
 }
@@ -66,7 +67,11 @@ function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[
     ...(kills > 0 ? [`a server with this package was killed ${inWords(kills)} times at work`] : []),
     ...(cuts > 0 ? [`its disk lost power ${inWords(cuts)} times`] : []),
     ...(worlds > 0 ? [`it lived through ${inWords(worlds)} simulated worlds full of faults`] : []),
-    ...(years > 0 ? [`and through ${inWords(years)} years with mistakes, outages and quiet months`] : []),
+    ...(years > 0
+      ? [
+          `and through ${years < 10 ? years.toFixed(1) : inWords(years)} years with mistakes, outages and quiet months`,
+        ]
+      : []),
   ].join(', ')
   const ofDeliveries =
     lost === 0

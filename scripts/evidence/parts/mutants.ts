@@ -15,7 +15,7 @@ const PURE_MODULES = 'the pure modules'
 /** Small changes of the code, of which tests must notice most. */
 export const MUTANTS: Part = {
   name: 'mutants',
-  title: 'Small changes of the code, to see that a test notices each',
+  title: 'Small changes of the code, for a test to notice',
   example: 'lib/store-1',
   steps: (scope) =>
     scope === 'short'

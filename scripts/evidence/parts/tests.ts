@@ -71,7 +71,7 @@ const LONG = ['--config', 'jest.long.config.mjs', '--runInBand', '--testNamePatt
 /** Broken packages. */
 export const SABOTAGES: Part = {
   name: 'sabotages',
-  title: 'The package broken on purpose, to see that a simulated world notices it',
+  title: 'The package broken on purpose, for a world to notice',
   example: 'every fifth event ends without its handler',
   steps: (scope) =>
     (scope === 'short' ? LISTS.slice(0, 1) : LISTS).map(({ list, describe }) => {

@@ -12,7 +12,7 @@ const ENGINES = ['sqlite', 'postgres']
 export const KILLS: Part = trialPart({
   needsBuild: true,
   name: 'kills',
-  title: 'Kills (SIGKILL) of a server at work, on the built package',
+  title: 'Kills (SIGKILL) of a server at work',
   engines: ENGINES,
   count: { short: 1, whole: 100, perStep: 5 },
   row: (records) => ({
@@ -24,7 +24,7 @@ export const KILLS: Part = trialPart({
 /** Power cuts of a disk that keeps only what was synced. */
 export const POWER_CUTS: Part = trialPart({
   name: 'power-cuts',
-  title: 'Power cuts: the database opened from only what was synced',
+  title: 'Power cuts, after which the disk has what was synced',
   engines: ['sqlite'],
   count: { short: 2, whole: 200, perStep: 10 },
   row: (records) => ({
@@ -36,7 +36,7 @@ export const POWER_CUTS: Part = trialPart({
 /** Bodies that nobody would send. */
 export const BODIES: Part = trialPart({
   name: 'bodies',
-  title: 'Bodies made up at random, sent to a listener',
+  title: 'Bodies made up at random',
   engines: ENGINES,
   count: { short: 1, whole: 50, perStep: 10 },
   row: (records) => ({

@@ -39,7 +39,7 @@ export const MONTHS: Part = {
       ? [worlds(1, 2, '--months')]
       : Array.from({ length: 25 }, (_, i) => worlds(1 + i * 8, 8, '--months')),
   row: (records) => ({
-    amount: `${inWords(sumOf(records, 'worlds'))} worlds, ${inWords(sumOf(records, 'days') / 365)} years`,
+    amount: `${inWords(sumOf(records, 'worlds'))} worlds, ${inWords(sumOf(records, 'days'))} days`,
     result: resultOf(records),
   }),
   // One world of each kind.
@@ -83,6 +83,6 @@ function skippedTooOften({ kind, tally }: Worlds): string[] {
 function resultOf(records: Parameters<Part['row']>[0]): string {
   const broken = records.reduce((sum, each) => sum + each.broken.length, 0)
   const [checked, skipped] = [sumOf(records, 'checked'), sumOf(records, 'skipped')]
-  const share = `${inWords(skipped)} skipped, each with its reason (${namesOf(records, 'reasons').length} reasons) and within its bound`
-  return `${broken} broken; ${inWords(checked)} checks${skipped > 0 ? `, ${share}` : ''}`
+  const reasons = namesOf(records, 'reasons').length
+  return `${broken} broken; ${inWords(checked)} checks, ${inWords(skipped)} skipped (${reasons} reasons, each bounded)`
 }
