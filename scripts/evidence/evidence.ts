@@ -129,7 +129,7 @@ function repeat([word, name, seed, ...more]: string[], collecting: Collecting): 
   const part = partNamed(name, collecting)
   const args = part.repeat(seed)
   if (part.needsBuild) build(root)
-  print(`node ${args.map((arg) => (/^[\w./:=-]+$/.test(arg) ? arg : `'${arg}'`)).join(' ')}`)
+  print(`node ${args.map((arg) => (/^[\w./:=-]+$/.test(arg) ? arg : JSON.stringify(arg))).join(' ')}`)
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })
   return status === 0 ? 0 : 1
 }
