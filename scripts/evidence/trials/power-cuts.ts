@@ -39,7 +39,8 @@ async function cutsOf(seed: number): Promise<PowerCuts> {
   const recorded = recordDisk(temporaryFolder())
   const platform = await startPlatform({ seed, deliveryConcurrency: 6, retries: 3, retryDelayMs: 50 })
   const marketplace = openMarketplace(platform, { store: `sqlite:${join(recorded.folder, 'm.db')}` })
-  const found = { cuts: 0, disks: 0, lost: 0, damaged: 0, broken: [] as string[] }
+  const found = { cuts: 0, disks: 0, damaged: 0, broken: [] as string[] }
+  const lost = new Set<string>()
   const acknowledged: string[] = []
   let handled = 0
   marketplace.onAny(() => void handled++)
@@ -56,9 +57,10 @@ async function cutsOf(seed: number): Promise<PowerCuts> {
         found.broken.push(`with ${of} the database is damaged: ${error}`)
         continue
       }
-      const lost = acknowledged.filter((id) => !ids.has(id))
-      found.lost += lost.length
-      if (lost.length > 0) found.broken.push(`with ${of} ${lost.length} acknowledged deliveries are lost`)
+      const missing = acknowledged.filter((id) => !ids.has(id))
+      for (const id of missing) lost.add(id)
+      if (missing.length > 0)
+        found.broken.push(`with ${of} ${missing.length} acknowledged deliveries are lost`)
     }
   }
 
@@ -86,7 +88,7 @@ async function cutsOf(seed: number): Promise<PowerCuts> {
   cut()
   if (handled === 0) found.broken.push('no handler was called, so the app was not at work')
   await goesOn(String(recorded.cut().at(random.between(0, 5))?.folder))
-  return { seed, acknowledged: acknowledged.length, ...found }
+  return { seed, acknowledged: acknowledged.length, lost: lost.size, ...found }
 
   /** The app opens what the power cut left, and takes the next delivery. */
   async function goesOn(folder: string) {
