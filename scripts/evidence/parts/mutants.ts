@@ -40,7 +40,7 @@ export const MUTANTS: Part = {
     }))
     return {
       amount: `${inWords(sumOf(records, 'mutants'))} changes`,
-      result: `${inWords(sumOf(records, 'noticed'))} noticed: ${shares.map(({ group, share }) => `${group} ${Math.floor(share)} %`).join(', ')}`,
+      result: `${inWords(sumOf(records, 'noticed'))} noticed: ${shares.map(({ group, share }) => `${group.replace('lib/', '')} ${Math.floor(share)} %`).join(', ')}`,
       broken: shares
         .filter(({ group, share }) => share < (group === PURE_MODULES ? AIM.pure : AIM.folder))
         .map(({ group, share }) => `of ${group} only ${share.toFixed(1)} % were noticed`),

@@ -14,7 +14,7 @@ export const KILLS: Part = trialPart({
   name: 'kills',
   title: 'Kills (SIGKILL) of a server at work',
   engines: ENGINES,
-  count: { short: 1, whole: 100, perStep: 5 },
+  count: { short: 1, whole: 100, perStep: 2 },
   row: (records) => ({
     amount: `${inWords(sumOf(records, 'kills'))} kills, ${inWords(sumOf(records, 'acknowledged'))} deliveries acknowledged`,
     result: `${sumOf(records, 'lost')} lost, ${sumOf(records, 'wrong')} wrong`,

@@ -21,7 +21,7 @@ export const SECONDS: Part = {
   title: 'Simulated worlds of several instances',
   example: '123',
   steps: (scope) =>
-    scope === 'short' ? [worlds(1, 100)] : Array.from({ length: 50 }, (_, i) => worlds(1 + i * 1_000, 1_000)),
+    scope === 'short' ? [worlds(1, 100)] : Array.from({ length: 200 }, (_, i) => worlds(1 + i * 250, 250)),
   row: (records) => ({
     amount: `${inWords(sumOf(records, 'worlds'))} worlds`,
     result: resultOf(records),
@@ -37,7 +37,7 @@ export const MONTHS: Part = {
   steps: (scope) =>
     scope === 'short'
       ? [worlds(1, 2, '--months')]
-      : Array.from({ length: 25 }, (_, i) => worlds(1 + i * 8, 8, '--months')),
+      : Array.from({ length: 100 }, (_, i) => worlds(1 + i * 2, 2, '--months')),
   row: (records) => ({
     amount: `${inWords(sumOf(records, 'worlds'))} worlds, ${inWords(sumOf(records, 'days'))} days`,
     result: resultOf(records),
