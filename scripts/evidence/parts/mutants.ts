@@ -15,7 +15,7 @@ const PURE_MODULES = 'the pure modules'
 /** Small changes of the code, of which tests must notice most. */
 export const MUTANTS: Part = {
   name: 'mutants',
-  title: 'Small changes of the code, for a test to notice',
+  title: 'Small changes of the code',
   example: 'lib/store-1',
   steps: (scope) =>
     scope === 'short'
@@ -39,8 +39,8 @@ export const MUTANTS: Part = {
       share: (100 * noticed) / mutants,
     }))
     return {
-      amount: `${inWords(sumOf(records, 'mutants'))} changes`,
-      result: `${inWords(sumOf(records, 'noticed'))} noticed: ${shares.map(({ group, share }) => `${group.replace('lib/', '')} ${Math.floor(share)} %`).join(', ')}`,
+      amount: inWords(sumOf(records, 'mutants')),
+      result: `${inWords(sumOf(records, 'noticed'))} noticed by tests: ${shares.map(({ group, share }) => `${group.replace('lib/', '')} ${Math.floor(share)} %`).join(', ')}`,
       broken: shares
         .filter(({ group, share }) => share < (group === PURE_MODULES ? AIM.pure : AIM.folder))
         .map(({ group, share }) => `of ${group} only ${share.toFixed(1)} % were noticed`),

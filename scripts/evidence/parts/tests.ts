@@ -71,7 +71,7 @@ const LONG = ['--config', 'jest.long.config.mjs', '--runInBand', '--testNamePatt
 /** Broken packages. */
 export const SABOTAGES: Part = {
   name: 'sabotages',
-  title: 'The package broken on purpose, for a world to notice',
+  title: 'Sabotages of the package',
   example: 'every fifth event ends without its handler',
   steps: (scope) =>
     (scope === 'short' ? LISTS.slice(0, 1) : LISTS).map(({ list, describe }) => {
@@ -96,8 +96,8 @@ export const SABOTAGES: Part = {
         : []
     })
     return {
-      amount: `${inWords(noticed + missed)} sabotages`,
-      result: `${inWords(noticed)} noticed`,
+      amount: inWords(noticed + missed),
+      result: `${inWords(noticed)} noticed by simulated worlds`,
       broken: tooMany,
     }
   },

@@ -24,7 +24,7 @@ export const KILLS: Part = trialPart({
 /** Power cuts of a disk that keeps only what was synced. */
 export const POWER_CUTS: Part = trialPart({
   name: 'power-cuts',
-  title: 'Power cuts, after which the disk has what was synced',
+  title: 'Power cuts, all unsynced data lost',
   engines: ['sqlite'],
   count: { short: 2, whole: 200, perStep: 10 },
   row: (records) => ({
@@ -41,7 +41,7 @@ export const BODIES: Part = trialPart({
   count: { short: 1, whole: 50, perStep: 10 },
   row: (records) => ({
     amount: `${inWords(sumOf(records, 'bodies'))} bodies`,
-    result: `${sumOf(records, 'wrong')} replies that were not allowed, ${sumOf(records, 'rejections')} unhandled rejections`,
+    result: `${sumOf(records, 'wrong')} wrong replies, ${sumOf(records, 'rejections')} unhandled rejections`,
   }),
 })
 
