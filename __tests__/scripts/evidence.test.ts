@@ -3,7 +3,7 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { evidence } from '../../scripts/evidence/evidence.js'
-import { jsonLines, type Part, sumOf, UsageError } from '../../scripts/evidence/part.js'
+import { jsonLines, type Outcome, type Part, sumOf, UsageError } from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { until } from '../support/until.js'
@@ -156,6 +156,37 @@ describe('the parts', () => {
       expect(part.repeat(part.example).length).toBeGreaterThan(0)
     },
   )
+
+  it('notice too few mutants: of a pure module, of a folder, and of all samples together', () => {
+    const part = PARTS.find(({ name }) => name === 'mutants') as Part
+    const made = (id: string, mutants: number, noticed: number) => {
+      const step = part.steps('whole').find((each) => each.id === id)
+      const stdout = `| Module | Mutants |\n| all | ${mutants} | ${noticed} | x % |\n`
+      const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
+      return { part: 'mutants', step: id, commit: '', node: '', at: '', tookMs: 1, ...outcome }
+    }
+    expect(made('lib/options.ts', 100, 95).broken).toEqual([])
+    expect(made('lib/options.ts', 100, 94).broken).toHaveLength(1)
+    const brokenOf = (...noticed: number[]) =>
+      part.row(noticed.map((count, i) => made(['lib/store-1', 'lib/base-1'][i] as string, 20, count))).broken
+    expect(brokenOf(20, 15)).toEqual([])
+    expect(brokenOf(20, 14)).toEqual(['of lib/base only 70.0 % were noticed'])
+    expect(brokenOf(17, 16)).toEqual(['of all samples only 82.5 % were noticed'])
+  })
+
+  it('read how many worlds were broken, and how many checks were skipped too often', () => {
+    const [step] = PARTS.find(({ name }) => name === 'worlds')?.steps('short') ?? []
+    const outcomeOf = (skipped: number) => {
+      const tally = { follow: { made: 6, skipped: { 'no process was up': skipped } } }
+      const stdout = JSON.stringify({ kind: 'seconds', made: 2, days: 0, broken: ['a world'], tally })
+      return step?.outcome({ code: 1, stdout, stderr: '' })
+    }
+    expect(outcomeOf(4)).toMatchObject({
+      figures: { worlds: 2, checked: 6, skipped: 4 },
+      broken: ['a world'],
+    })
+    expect(outcomeOf(5)?.broken).toEqual(['a world', expect.stringContaining("'follow' 5 were skipped")])
+  })
 
   it('kill 10,000 processes, half on each engine', () => {
     const seeds = PARTS.find(({ name }) => name === 'kills')
