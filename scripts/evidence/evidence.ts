@@ -22,7 +22,8 @@ const helpOf = (
 
 Interrupt it at any time: each step that has ended has its record in reports/evidence/, and the next run goes on after
 it, as long as lib, __tests__, scripts and package-lock.json are those of the record. They must be committed. It ends
-with 0 if all held, with 1 if something did not hold or could not be tried, and with 2 if an argument is wrong.
+with 0 if all held, with 1 if something did not hold or could not be tried, with 2 if an argument is wrong, and with 130
+after Ctrl+C.
 `
 
 /** The project whose evidence is collected, and how. */
