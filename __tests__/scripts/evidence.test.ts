@@ -102,7 +102,7 @@ describe('npm run evidence', () => {
     const project = createProject({ fails: '2' })
     await project.run()
     expect((await project.run(['--partial'])).code).toBe(0)
-    expect(project.page()).toContain('**Not whole**: tries (2 of 3 steps)')
+    expect(project.page()).toContain('**Not whole**, steps made: tries 2/3')
   })
 
   it('prints a short form, which is no page of the docs', async () => {

@@ -28,7 +28,7 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
     const made = madeOf(steps)
     const own = scope === 'partial' && made.length === 0 ? madeOf(part.steps('short')) : made
     used.push(...own)
-    if (made.length < steps.length) missing.push(`${part.name} (${made.length} of ${steps.length} steps)`)
+    if (made.length < steps.length) missing.push(`${part.name} ${made.length}/${steps.length}`)
     if (own.length === 0) continue
     const { amount, result, broken: ofAll = [] } = part.row(own)
     const ofPart = [...own.flatMap((record) => record.broken), ...ofAll]
@@ -48,8 +48,8 @@ ${sentenceOf(used, broken)}
 | What was tried | How much | Result | Repeat |
 |---|---|---|---|
 ${rows.join('\n')}
-${missing.length > 0 ? `\n**Not whole**: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
-Repeat one with \`npm run evidence -- repeat <what the last column says>\`, or another seed. \`npm run evidence -- --short\` tries some of each in ten minutes. The limits are in [guarantees](guarantees.md).
+${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
+Repeat one: \`npm run evidence -- repeat <last column>\`. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
 
 Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}.
 `
