@@ -1,13 +1,19 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, afterEach } from '@jest/globals'
 
 const cleanUps: (() => unknown)[] = []
 const cleanUpsOfFile: (() => unknown)[] = []
 
-afterEach(() => runAll(cleanUps))
-afterAll(() => runAll(cleanUpsOfFile))
+// Outside of Jest there are none, and a program calls `cleanUp` at its end.
+const { afterAll, afterEach } = globalThis as Partial<typeof import('@jest/globals')>
+afterEach?.(cleanUp)
+afterAll?.(() => runAll(cleanUpsOfFile))
+
+/** Runs what `onCleanUp` was given. */
+export function cleanUp(): Promise<void> {
+  return runAll(cleanUps)
+}
 
 async function runAll(list: (() => unknown)[]): Promise<void> {
   for (const cleanUp of list.splice(0).reverse()) await cleanUp()

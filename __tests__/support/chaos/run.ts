@@ -3,7 +3,7 @@ import { startPostgres } from '../engines/postgres.js'
 import { createCommerce } from '../world/commerce.js'
 import { createDeliverer } from '../world/deliverer.js'
 import { checkChanges } from '../world/journal.js'
-import { createVerdict } from '../world/promises.js'
+import { createVerdict, tallyLines } from '../world/promises.js'
 import { createRandom } from '../world/random.js'
 import type { EntryRow } from '../world/rows.js'
 import { createBooks, disagreements, noticesWithoutRead, watchUpdatedAt } from './agreement.js'
@@ -137,7 +137,8 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
   }
   await beside
 
-  const { answers, grants, unanswered, slowestMs } = visitors.counts
+  verdict.close(['entitled', 'follow', 'stored'])
+  const { answers, grants, slowestMs } = visitors.counts
   const figures = tableOf({
     [`${count} instances, seed ${seed}`]: seconds(now() - firstStorm),
     'actions on the platform': moves,
@@ -146,14 +147,13 @@ export async function runChaos(options: ChaosOptions): Promise<ChaosReport> {
     'reads of the platform': platform.reads(),
     'questions answered': answers,
     '  with yes': grants,
-    '  without an answer': unanswered,
     '  slowest of a healthy instance': seconds(slowestMs),
     'processes begun': lives.length,
     ...monkey.counts(),
     recoveries: recoveries.length,
     'slowest recovery': seconds(Math.max(0, ...recoveries)),
     ...audited,
-  })
+  }).concat('\n', tallyLines(verdict.tally).join('\n'))
   const { broken } = verdict
   const { troubles } = monkey
   return { figures, wrong: evidenceOf({ broken, seed, journal: await books.journal(), lives, troubles }) }

@@ -32,24 +32,26 @@ export function createVisitors(options: {
   verdict: Verdict
 }) {
   const { instances, businesses, platform, monkey, random, maxStaleMs, verdict } = options
-  const counts = { answers: 0, grants: 0, unanswered: 0, slowestMs: 0 }
+  const counts = { answers: 0, grants: 0, slowestMs: 0 }
 
   async function visit() {
     const instance = random.pick(instances)
     const first = random.between(0, businesses.length - 1)
     const asked = businesses.slice(first, first + 5)
-    if (!instance.url) return
+    if (!instance.url) return verdict.skipped('follow', 'no process was up')
     const from = now()
     const troubles = monkey.troubles.length
     const entitled = await instance.get<boolean[]>(`entitled?of=${asked.join()}`)
     // The instance was killed, or frozen for a long time.
-    if (!entitled) return void counts.unanswered++
+    if (!entitled) return verdict.skipped('follow', 'nobody answered')
     const to = now()
     counts.answers += entitled.length
     const isQuiet =
       monkey.troubles.length === troubles && monkey.around(instance.number).every((each) => each.to < from)
     if (isQuiet) counts.slowestMs = Math.max(counts.slowestMs, to - from)
     for (const [at, business] of asked.entries()) {
+      verdict.made('entitled')
+      verdict.made('follow')
       if (!entitled[at]) continue
       counts.grants++
       judge(business, instance.number, { from, to })

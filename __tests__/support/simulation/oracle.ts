@@ -20,6 +20,9 @@ import type { Verdict } from '../world/promises.js'
 /** How old the state of the store behind an answer may be: the cache's 5 s, two slow calls, and the wait for a read. */
 const ANSWER_WINDOW_MS = 11_000
 
+/** The ends of so many businesses and more are held back like an outage, if they are most. */
+const MANY = 3
+
 interface Active {
   entry: string
   lease: Lease | undefined
@@ -45,7 +48,7 @@ export function createOracle(options: {
 }) {
   const { verdict, platform, database, handlers, maxStaleMs, leaseMs } = options
   const { now } = options.time
-  const { fail } = verdict
+  const { fail, made, skipped } = verdict
   const shown = new Map<string, Shown[]>()
   const newest = new Map<string, number>()
   const leases = new Map<string, Lease>()
@@ -73,11 +76,13 @@ export function createOracle(options: {
     return written.has(key) || !written.add(key)
   }
 
-  function onFinishRead(claim: ReadClaim, { found, changes: made = [] }: ReadFinish) {
+  function onFinishRead(claim: ReadClaim, { found, changes: observed = [] }: ReadFinish) {
     if (isRepeated(claim.id, claim.leaseToken)) return
     const { subscriptionUid: uid, businessUid: business } = claim.subscription
     if (found?.record && found.gone === null) {
       const { updated_at, purchase_state } = found.record
+      made('shown')
+      made('onward')
       const wasShown = shown
         .get(uid)
         ?.some((each) => each.updatedAt === updated_at && each.state === purchase_state)
@@ -103,11 +108,13 @@ export function createOracle(options: {
     }
     const ids = changesOf.get(uid) ?? []
     changesOf.set(uid, ids)
-    for (const { id } of made) {
+    for (const { id } of observed) {
       changes.set(id, { id, uid, order: ids.length, ended: 'no' })
       ids.push(id)
     }
   }
+
+  const refusedOf = (businesses: readonly string[]) => new Set(businesses.filter(platform.isRefused))
 
   function onFinishLanes(finishes: readonly LaneFinish[], held: readonly string[]) {
     for (const { id: key, leaseToken, results } of finishes) {
@@ -191,6 +198,7 @@ export function createOracle(options: {
       }
       const others = active.get(key) ?? new Set<Active>()
       active.set(key, others)
+      made('apart')
       for (const other of others) {
         if (other.signal.aborted || other.process.isDead()) continue
         if (other.entry === id && other.process === process) continue
@@ -198,12 +206,16 @@ export function createOracle(options: {
         // count either.
         const hasLost = (each: Active) =>
           (each.lease?.until ?? 0) <= now() && each.process.troubledUntil() >= now() - 2 * leaseMs
-        if (hasLost(other) || hasLost(mine)) continue
+        if (hasLost(other) || hasLost(mine)) {
+          skipped('apart', 'a lease was lost in a fault')
+          continue
+        }
         fail('apart', `${key}: ${id} in ${process.name}, ${other.entry} in ${other.process.name}`)
       }
       others.add(mine)
       const change = changes.get(id)
       if (change) {
+        made('order')
         const earlier = (changesOf.get(change.uid) ?? []).slice(0, change.order)
         // A change that ended under the same lease is written before or with the next one, so that a crash repeats
         // both.
@@ -234,12 +246,14 @@ export function createOracle(options: {
       // A reply may be under way for 5 s and a call of the store for 2 s, and a process may stand still for its whole
       // lease.
       const slackMs = leaseMs + 10_000 + Math.abs(process.skewMs)
+      made('entitled')
       if (entitled && now() - lastPurchased > maxStaleMs + slackMs) {
         const ago = lastPurchased === 0 ? 'never' : `${(now() - lastPurchased) / 1_000} s ago`
         fail('entitled', `${business} has access; the platform showed it ${ago}`)
       }
       const since = now() - ANSWER_WINDOW_MS
-      if (process.troubledUntil() >= since - 10_000) return
+      if (process.troubledUntil() >= since - 10_000) return skipped('follow', 'the process had a fault')
+      made('follow')
       const list = history.get(business) ?? []
       const from = Math.max(
         0,
@@ -263,7 +277,7 @@ export function createOracle(options: {
     /** The first difference from the intended end state; undefined if there is none. */
     async unfinished(): Promise<string | undefined> {
       const rows = await database.subscriptions()
-      const refused = new Set(rows.map((row) => row.business_uid).filter(platform.isRefused))
+      const refused = refusedOf(rows.map((row) => row.business_uid))
       for (const { subscription_uid: uid, business_uid: business, ...row } of rows) {
         const truth = canonicalState(platform.state(uid) ?? 'none')
         const isUnknown = !platform.of(business).some((each) => each.uid === uid)
@@ -271,8 +285,7 @@ export function createOracle(options: {
         if (isUnknown) {
           if (row.state !== null) return words
         } else if (platform.isRefused(business)) {
-          // The ends of three businesses and more are held back like an outage, if they are most.
-          if (refused.size >= 3) continue
+          if (refused.size >= MANY) continue
           // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
           const word = installs.get(business)
           const isTold =
@@ -293,12 +306,19 @@ export function createOracle(options: {
     async checkEnd() {
       const journal = await database.journal()
       const rows = new Map((await database.subscriptions()).map((row) => [row.subscription_uid, row]))
+      const businesses = [...rows.values()].map((row) => row.business_uid)
+      const areHeldBack = refusedOf(businesses).size >= MANY
+      for (const business of businesses)
+        if (areHeldBack && platform.isRefused(business))
+          skipped('equal', 'ends of many at once are held back')
+        else made('equal')
       const kept = new Map(journal.map((entry) => [entry.id, entry]))
       checkAcknowledged(acknowledged, journal, verdict)
       for (const uid of announced) {
         if (!rows.has(uid)) fail('stored', `${uid} was announced, but is not known`)
       }
       for (const { id, uid, order } of changes.values()) {
+        made('handled')
         const by = returned.get(id)?.size ?? 0
         const isDead = kept.get(id)?.status === 'dead'
         if (by < handlers && !isDead) {

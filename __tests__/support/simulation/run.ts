@@ -44,6 +44,7 @@ export async function simulate(
   // All work of the package is microtasks here, but a group commit begins in the next turn of the event loop.
   const time = createVirtualClock({ quietTurns: 1 })
   let processes = 0
+  let unanswered = 0
   const { lines, trace, wordsFor } = createTrace(time)
   let isWell = false
 
@@ -235,8 +236,11 @@ export async function simulate(
 
   function ask(businessUid: string) {
     const process = fate.pick(slots)
-    process?.run(() => {
+    if (!process || process.isDead()) return verdict.skipped('follow', 'no process was up')
+    unanswered++
+    process.run(() => {
       process.marketplace.isEntitled(businessUid).then((entitled) => {
+        unanswered--
         trace(() => `${process.name} answers ${businessUid} ${entitled}`)
         oracle.onAnswer(process, businessUid, entitled)
       })
@@ -337,6 +341,8 @@ export async function simulate(
     await time.advance(15_000)
     for (const business of businesses) for (let i = 0; i < slots.length; i++) ask(business)
     await time.rest()
+    for (; unanswered > 0; unanswered--) verdict.skipped('follow', 'nobody answered')
+    verdict.close([])
     const command = `npm run simulate -- --seed ${seed}`
     return { seed, command, ...verdict, trace: lines, profile }
   } finally {

@@ -222,5 +222,10 @@ export function sabotagesOfSeconds({
         },
       }),
     },
+    {
+      what: 'answers that never come, so that none is checked',
+      promised: 'checked',
+      marketplace: () => ({ isEntitled: () => new Promise<boolean>(() => {}) }),
+    },
   ]
 }

@@ -39,9 +39,11 @@ export function checkChanges(
 export function checkAcknowledged(
   ids: Iterable<string>,
   journal: readonly EntryRow[],
-  { fail }: Pick<Verdict, 'fail'>,
+  { fail, made }: Pick<Verdict, 'fail' | 'made'>,
 ) {
   const stored = new Set(journal.map(({ id }) => id))
-  for (const id of ids)
+  for (const id of ids) {
+    made('stored')
     if (!stored.has(id)) fail('stored', `${id} was acknowledged, and is not in the journal`, id)
+  }
 }

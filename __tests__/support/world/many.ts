@@ -4,6 +4,7 @@
  *     npm run simulate                     # 2,000 worlds
  *     npm run simulate -- 50000 --from 7   # this many worlds, from this seed on
  *     npm run simulate -- --seed 123       # one world, with all its events
+ *     npm run simulate -- 1000 --json      # at the end a line of JSON for each kind of world, and nothing else
  *     npm run simulate -- --months 50      # worlds of weeks with operators' faults, and half as many of 200 days without
  *     npm run simulate -- --months --seed 123 --faults disk,clock
  *     npm run simulate -- --months --calm 'only asks' --seed 123 --days 200 --instances 2
@@ -25,6 +26,7 @@ const { values, positionals } = parseArgs({
     calm: { type: 'string' },
     days: { type: 'string' },
     instances: { type: 'string' },
+    json: { type: 'boolean', default: false },
   },
   allowPositionals: true,
 })
@@ -41,11 +43,12 @@ for (const [kind, share] of SHARES) {
   if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
   const began = performance.now()
   let made = 0
-  let broken = 0
+  let lived = 0
+  const broken: string[] = []
   const tally: Tally = {}
   const speed = () =>
-    `${made} of ${count} worlds: ${kind}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken} broken`
-  const reporting = setInterval(() => print(speed()), REPORT_EVERY_MS)
+    `${made} of ${count} worlds: ${kind}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken.length} broken`
+  const reporting = setInterval(() => values.json || print(speed()), REPORT_EVERY_MS)
 
   const processes = Math.min(count, availableParallelism())
   await Promise.all(
@@ -57,17 +60,22 @@ for (const [kind, share] of SHARES) {
       }
       return worlds(request, (report) => {
         made++
+        lived += report.days
         if (report.trace) print(report.trace.join('\n'))
         addTally(tally, report.tally)
         if (!report.broken) return
-        broken++
-        print(`${report.command} (${kind}): ${report.broken}`)
+        broken.push(`${report.command} (${kind}): ${report.broken}`)
+        if (!values.json) print(String(broken.at(-1)))
         process.exitCode = 1
       })
     }),
   )
   clearInterval(reporting)
-  print([speed(), ...tallyLines(tally)].join('\n'))
+  print(
+    values.json
+      ? JSON.stringify({ kind, made, days: lived, broken, tally })
+      : [speed(), ...tallyLines(tally)].join('\n'),
+  )
 }
 
 function sharesOf(): typeof SHARES {

@@ -38,7 +38,18 @@ export type Promised = keyof typeof PROMISES
 
 /** The promises of each kind of world that is sabotaged. */
 export const IN_SECONDS: readonly Promised[] = [
-  ...(['stored', 'equal', 'shown', 'onward', 'handled', 'entitled', 'follow', 'apart', 'order'] as const),
+  ...([
+    'stored',
+    'equal',
+    'shown',
+    'onward',
+    'handled',
+    'entitled',
+    'follow',
+    'apart',
+    'order',
+    'checked',
+  ] as const),
 ]
 export const IN_MONTHS: readonly Promised[] = [
   ...([
@@ -85,6 +96,13 @@ const SKIPPED_AT_MOST = {
   'a power cut may have lost it': 0,
   'the restored backup may be older': 0,
   'settled for less than half a day': 0,
+  // Worlds of seconds and chaos are full of faults, and one has some dozens of questions: in 150 worlds the largest parts of one
+  // were 81 %, 71 %, 56 % and 52 %. `npm run evidence` bounds the part of all worlds.
+  'the process had a fault': 0.9,
+  'no process was up': 0.9,
+  'nobody answered': 0.75,
+  'a lease was lost in a fault': 0.75,
+  'ends of many at once are held back': 0.9,
 } as const
 export type SkipReason = keyof typeof SKIPPED_AT_MOST
 

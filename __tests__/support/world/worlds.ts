@@ -29,6 +29,8 @@ export interface WorldsRequest {
 export interface WorldReport {
   broken: string | undefined
   command: string
+  /** How long it lasted, in the app's time. */
+  days: number
   tally: Tally
   /** All events of the world. */
   trace?: readonly string[]
@@ -39,6 +41,7 @@ interface Lived {
   command: string
   trace: readonly string[]
   tally: Tally
+  days?: number
 }
 
 let database: Promise<Database> | undefined
@@ -64,9 +67,9 @@ async function run(request: WorldsRequest) {
   const { kind, from, count, step, withTrace } = request
   for (let made = 0; made < count; made++) {
     const lived: Promise<Lived> = KINDS[kind](from + made * step, request)
-    const { broken, trace, tally, command } = await lived.catch(abandoned)
+    const { broken, trace, tally, command, days = 0 } = await lived.catch(abandoned)
     const sentences = broken.map(({ promised, message }) => `${promised}: ${message}`)
-    const report: WorldReport = { broken: sentences[0], command, tally }
+    const report: WorldReport = { broken: sentences[0], command, days, tally }
     if (withTrace) report.trace = [...trace, ...sentences]
     process.stdout.write(`${JSON.stringify(report)}\n`)
   }

@@ -1,0 +1,289 @@
+import { execFileSync, spawnSync } from 'node:child_process'
+import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { evidence } from '../../scripts/evidence/evidence.js'
+import { jsonLines, type Outcome, type Part, sumOf, UsageError } from '../../scripts/evidence/part.js'
+import { PARTS } from '../../scripts/evidence/parts/all.js'
+import { temporaryFolder } from '../support/clean-up.js'
+import { until } from '../support/until.js'
+
+describe('npm run evidence', () => {
+  it('makes each step once, and writes the page when all have a record', async () => {
+    const project = createProject()
+    const first = await project.run()
+    expect(first.code).toBe(0)
+    expect(project.made()).toEqual(['1', '2', '3'])
+    expect(project.page()).toContain('| tries | 3 tries | 0 broken | `tries 2` |')
+    expect(project.page()).toMatch(
+      new RegExp(`Commit \`${project.commit().slice(0, 12)}\`, Node ${process.versions.node}`),
+    )
+    const second = await project.run()
+    expect([second.code, project.made()]).toEqual([0, ['1', '2', '3']])
+    expect(second.output).toContain('3 of 3 steps have a record')
+  })
+
+  it('goes on after an interruption, of which no half record is left', async () => {
+    const project = createProject({ hangs: '2' })
+    const interrupted = new AbortController()
+    const running = project.run([], interrupted.signal)
+    await until('the second step runs', () => project.made().includes('2'))
+    interrupted.abort()
+    expect((await running).code).toBe(130)
+    expect(existsSync(join(project.root, 'docs', 'evidence.md'))).toBe(false)
+    project.hangs('nothing')
+    expect((await project.run()).code).toBe(0)
+    expect(project.made()).toEqual(['1', '2', '2', '3'])
+  })
+
+  it('skips half a line that a killed run has left', async () => {
+    const project = createProject()
+    await project.run()
+    const [file] = project.records()
+    writeFileSync(String(file), readFileSync(String(file), 'utf8').slice(0, -9))
+    expect((await project.run()).code).toBe(0)
+    expect(project.made()).toEqual(['1', '2', '3', '3'])
+  })
+
+  it.each(['lib/a.ts', 'scripts/new.ts', 'package-lock.json'])(
+    'refuses while %s is not committed',
+    async (path) => {
+      const project = createProject()
+      appendFileSync(join(project.root, path), '// changed\n')
+      const { code, output } = await project.run()
+      expect([code, project.made()]).toEqual([2, []])
+      expect(output).toContain('Commit your changes first')
+      expect(output).toContain(path)
+    },
+  )
+
+  it('keeps its records when a page of docs changes, and begins anew when the code does', async () => {
+    const project = createProject()
+    await project.run()
+    writeFileSync(join(project.root, 'docs', 'other.md'), 'a page')
+    project.commitAll()
+    await project.run()
+    expect(project.made()).toHaveLength(3)
+    writeFileSync(join(project.root, 'lib', 'a.ts'), 'export const a = 2\n')
+    project.commitAll()
+    await project.run()
+    expect(project.made()).toHaveLength(6)
+  })
+
+  it('ends with 1 if something did not hold, and the page says so', async () => {
+    const project = createProject({ breaks: '2' })
+    const { code, output } = await project.run()
+    expect(code).toBe(1)
+    expect(output).toContain('BROKEN: the try 2 is broken')
+    expect(project.page()).toContain('**broken (1)**')
+    expect(project.page()).toContain('**Did not hold**: tries: the try 2 is broken')
+    // It stands, so that nobody repeats a run until it holds.
+    expect((await project.run()).code).toBe(1)
+    expect(project.made()).toHaveLength(3)
+  })
+
+  it('ends with 1 if only all steps together show it', async () => {
+    const project = createProject({ mayHave: 2 })
+    expect((await project.run()).code).toBe(1)
+    expect(project.page()).toContain('tries: 3 tries are too many')
+  })
+
+  it('ends with 1 without a page if a step could not be made, and makes it in the next run', async () => {
+    const project = createProject({ fails: '2' })
+    const { code, output } = await project.run()
+    expect([code, output]).toEqual([1, expect.stringContaining('could not be made: it has no output')])
+    expect(existsSync(join(project.root, 'docs', 'evidence.md'))).toBe(false)
+    project.fails('nothing')
+    expect((await project.run()).code).toBe(0)
+    expect(project.made()).toEqual(['1', '2', '3', '2'])
+  })
+
+  it('writes a page of what there is with --partial, which says what is missing', async () => {
+    const project = createProject({ fails: '2' })
+    await project.run()
+    expect((await project.run(['--partial'])).code).toBe(0)
+    expect(project.page()).toContain('**Not whole**, steps made: tries 2/3')
+  })
+
+  it('prints a short form, which is no page of the docs', async () => {
+    const project = createProject()
+    expect((await project.run(['--short'])).code).toBe(0)
+    expect(project.made()).toEqual(['1'])
+    expect(existsSync(join(project.root, 'docs', 'evidence.md'))).toBe(false)
+    expect(readFileSync(join(project.root, 'reports', 'evidence', 'short.md'), 'utf8')).toContain(
+      '| 1 tries |',
+    )
+  })
+
+  it('lists its parts, and repeats a seed with the exit code of its command', async () => {
+    const project = createProject({ breaks: '3' })
+    expect(await project.run(['--list'])).toMatchObject({ code: 0, output: 'tries: tries: 0 of 3 steps' })
+    await project.run(['--short'])
+    expect((await project.run(['--list'])).output).toBe('tries: tries: 1 of 3 steps')
+    expect((await project.run(['repeat', 'tries', '2'])).code).toBe(0)
+    expect((await project.run(['repeat', 'tries', '3'])).code).toBe(1)
+    expect(project.made()).toEqual(['1', '2', '3'])
+  })
+
+  it.each([
+    [['--hasty'], '--hasty'],
+    [['--only', 'others'], 'There is no part others, only tries'],
+    [['again'], 'Write repeat <part> <seed>'],
+    [['repeat', 'tries'], 'Write repeat <part> <seed>'],
+    [['repeat', 'tries', 'some'], 'not some'],
+  ])('refuses what it does not know: %j', async (args, why) => {
+    const { code, output } = await createProject().run(args)
+    expect([code, output]).toEqual([2, expect.stringContaining(why)])
+    expect(output).toContain('npm run evidence -- --help')
+  })
+
+  it('explains itself', () => {
+    const { status, stdout } = spawnSync(process.execPath, [...MAIN, '--help'], {
+      cwd: ROOT,
+      encoding: 'utf8',
+    })
+    expect([status, stdout]).toEqual([0, expect.stringContaining('npm run evidence -- --short')])
+  })
+})
+
+describe('the parts', () => {
+  it.each(PARTS)(
+    'of $name have steps of their own names, fewer in a short run, and an example that can be repeated',
+    (part) => {
+      const ids = part.steps('whole').map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      expect(part.steps('short').length).toBeLessThanOrEqual(ids.length)
+      expect(part.repeat(part.example).length).toBeGreaterThan(0)
+    },
+  )
+
+  it('notice too few mutants: of a pure module, of a folder, and of all samples together', () => {
+    const part = PARTS.find(({ name }) => name === 'mutants') as Part
+    const made = (id: string, mutants: number, noticed: number) => {
+      const step = part.steps('whole').find((each) => each.id === id)
+      const stdout = `| Module | Mutants |\n| all | ${mutants} | ${noticed} | x % |\n`
+      const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
+      return { part: 'mutants', step: id, commit: '', node: '', at: '', tookMs: 1, ...outcome }
+    }
+    expect(made('lib/options.ts', 100, 95).broken).toEqual([])
+    expect(made('lib/options.ts', 100, 94).broken).toHaveLength(1)
+    const brokenOf = (...noticed: number[]) =>
+      part.row(noticed.map((count, i) => made(['lib/store-1', 'lib/base-1'][i] as string, 20, count))).broken
+    expect(brokenOf(20, 15)).toEqual([])
+    expect(brokenOf(20, 14)).toEqual(['of lib/base only 70.0 % were noticed'])
+    expect(brokenOf(17, 16)).toEqual(['of all samples only 82.5 % were noticed'])
+  })
+
+  it('read how many worlds were broken, and how many checks were skipped too often', () => {
+    const [step] = PARTS.find(({ name }) => name === 'worlds')?.steps('short') ?? []
+    const outcomeOf = (skipped: number) => {
+      const tally = { follow: { made: 6, skipped: { 'no process was up': skipped } } }
+      const stdout = JSON.stringify({ kind: 'seconds', made: 2, days: 0, broken: ['a world'], tally })
+      return step?.outcome({ code: 1, stdout, stderr: '' })
+    }
+    expect(outcomeOf(4)).toMatchObject({
+      figures: { worlds: 2, checked: 6, skipped: 4 },
+      broken: ['a world'],
+    })
+    expect(outcomeOf(5)?.broken).toEqual(['a world', expect.stringContaining("'follow' 5 were skipped")])
+  })
+
+  it('kill 10,000 processes, half on each engine', () => {
+    const seeds = PARTS.find(({ name }) => name === 'kills')
+      ?.steps('whole')
+      .flatMap(({ command }) => {
+        const at = command.indexOf('kills')
+        return command.slice(at + 2).map((seed) => `${command[at + 1]}-${seed}`)
+      })
+    expect(new Set(seeds).size).toBe(200)
+    expect(seeds?.filter((seed) => seed.startsWith('postgres-'))).toHaveLength(100)
+  })
+})
+
+const ROOT = join(__dirname, '..', '..')
+const MAIN = ['--import', 'tsx', 'scripts/evidence/main.ts']
+
+/**
+ * A project with one part of three steps: one breaks, one fails, and one hangs, if a file says so. A step notes that it was
+ * made before it ends.
+ */
+function createProject(how: { breaks?: string; fails?: string; hangs?: string; mayHave?: number } = {}) {
+  const root = temporaryFolder()
+  const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+  for (const folder of ['lib', '__tests__', 'scripts', 'docs', 'reports']) {
+    mkdirSync(join(root, folder))
+    writeFileSync(join(root, folder, 'a.ts'), 'export const a = 1\n')
+  }
+  writeFileSync(join(root, 'package-lock.json'), '{}\n')
+  writeFileSync(join(root, '.gitignore'), 'reports/\n')
+  git('init', '--quiet')
+  git('config', 'user.email', 'somebody@example.com')
+  git('config', 'user.name', 'Somebody')
+  const made = join(root, 'reports', 'made')
+  const state = (name: string) => join(root, 'reports', name)
+  const set = (name: string) => (step: string) => writeFileSync(state(name), step)
+  set('fails')(how.fails ?? '')
+  set('hangs')(how.hangs ?? '')
+  writeFileSync(made, '')
+
+  const commandOf = (seed: string) => [
+    '--eval',
+    `const { appendFileSync, readFileSync } = require('node:fs')
+    appendFileSync(${JSON.stringify(made)}, '${seed}\\n')
+    if (readFileSync(${JSON.stringify(state('hangs'))}, 'utf8') === '${seed}') setInterval(() => {}, 1_000)
+    else if (readFileSync(${JSON.stringify(state('fails'))}, 'utf8') !== '${seed}')
+      console.log(JSON.stringify({ broken: ${how.breaks === seed} ? ['the try ${seed} is broken'] : [] }))
+    process.exitCode = ${how.breaks === seed ? 1 : 0}`,
+  ]
+  const part: Part = {
+    name: 'tries',
+    title: 'tries',
+    example: '2',
+    steps: (scope) =>
+      (scope === 'short' ? ['1'] : ['1', '2', '3']).map((id) => ({
+        id,
+        command: commandOf(id),
+        outcome({ stdout }) {
+          const [found] = jsonLines<{ broken: string[] }>(stdout)
+          if (!found) throw new Error('it has no output')
+          return { figures: { tries: 1 }, broken: found.broken }
+        },
+      })),
+    row: (records) => ({
+      amount: `${sumOf(records, 'tries')} tries`,
+      result: `${records.flatMap(({ broken }) => broken).length} broken`,
+      broken: sumOf(records, 'tries') > (how.mayHave ?? 3) ? ['3 tries are too many'] : [],
+    }),
+    repeat(seed) {
+      if (!/^\d$/.test(seed)) throw new UsageError(`A seed is a digit, not ${seed}`)
+      return commandOf(seed)
+    },
+  }
+  function commitAll() {
+    git('add', '--all')
+    git('commit', '--quiet', '--message', 'a state')
+  }
+  commitAll()
+
+  return {
+    root,
+    hangs: set('hangs'),
+    fails: set('fails'),
+    commitAll,
+    commit: () => git('rev-parse', 'HEAD'),
+    made: () => readFileSync(made, 'utf8').split('\n').slice(0, -1),
+    page: () => readFileSync(join(root, 'docs', 'evidence.md'), 'utf8'),
+    records: () =>
+      readdirSync(join(root, 'reports', 'evidence')).map((name) => join(root, 'reports', 'evidence', name)),
+    async run(args: string[] = [], signal = new AbortController().signal) {
+      const lines: string[] = []
+      const code = await evidence(args, {
+        root,
+        parts: [part],
+        print: (line) => void lines.push(line),
+        signal,
+      })
+      return { code, output: lines.join('\n') }
+    },
+  }
+}

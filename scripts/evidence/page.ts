@@ -1,0 +1,92 @@
+import { type EvidenceRecord, inWords, type Part, type Scope, type Step, sumOf } from './part.js'
+import type { Records } from './records.js'
+
+/** What the records of a run say. */
+export interface Verdict {
+  page: string
+  /** What did not hold. */
+  broken: string[]
+  /** Which parts have steps without a record. */
+  missing: string[]
+}
+
+/**
+ * The page of these parts: a sentence for everybody, and a table, all from the records. `partial`: where a whole run has made no
+ * step yet, those of a short one count.
+ */
+export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', records: Records): Verdict {
+  const all = records.all()
+  const broken: string[] = []
+  const missing: string[] = []
+  const rows: string[] = []
+  const seeds: string[] = []
+  const used: EvidenceRecord[] = []
+  for (const part of parts) {
+    const madeOf = (steps: readonly Step[]) =>
+      all.filter(({ part: name, step }) => name === part.name && steps.some(({ id }) => id === step))
+    const steps = part.steps(scope === 'partial' ? 'whole' : scope)
+    const made = madeOf(steps)
+    const own = scope === 'partial' && made.length === 0 ? madeOf(part.steps('short')) : made
+    used.push(...own)
+    if (made.length < steps.length) missing.push(`${part.name} ${made.length}/${steps.length}`)
+    if (own.length === 0) continue
+    const { amount, result, broken: ofAll = [] } = part.row(own)
+    const ofPart = [...own.flatMap((record) => record.broken), ...ofAll]
+    broken.push(...ofPart.map((what) => `${part.name}: ${what}`))
+    const word = ofPart.length > 0 ? `**broken (${ofPart.length})**: ` : ''
+    const seed = /^[\w./-]+$/.test(part.example) ? part.example : `'${part.example}'`
+    rows.push(`| ${part.title} | ${amount} | ${word}${result} | \`${part.name} ${seed}\` |`)
+    seeds.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
+  }
+  const dates = used.map(({ at }) => at.slice(0, 10)).sort()
+  const versions = [...new Set(used.map(({ node }) => node))].join(', ')
+  const days = dates[0] === dates.at(-1) ? dates[0] : `${dates[0]} to ${dates.at(-1)}`
+  const page = `# Evidence
+
+${sentenceOf(used, broken)}
+
+| What was tried | How much | Result | Repeat |
+|---|---|---|---|
+${rows.join('\n')}
+${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
+Repeat one: \`npm run evidence -- repeat <last column>\`. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
+
+Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}.
+`
+  return { page, broken, missing }
+}
+
+/** What a buyer of the package wants to know. It names only what was tried. */
+function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[]): string {
+  const of = (part: string) => records.filter((record) => record.part === part)
+  const [kills, cuts] = [sumOf(of('kills'), 'kills'), sumOf(of('power-cuts'), 'cuts')]
+  const [worlds, years] = [sumOf(of('worlds'), 'worlds'), sumOf(of('months'), 'days') / 365]
+  const acknowledged = sumOf(of('kills'), 'acknowledged') + sumOf(of('power-cuts'), 'acknowledged')
+  const [lost, wrong] = [sumOf(records, 'lost'), sumOf(of('kills'), 'wrong')]
+  const tried = [
+    ...(kills > 0 ? [`a server with this package was killed ${inWords(kills)} times at work`] : []),
+    ...(cuts > 0 ? [`its disk lost power ${inWords(cuts)} times`] : []),
+    ...(worlds > 0 ? [`it lived through ${inWords(worlds)} simulated worlds full of faults`] : []),
+    ...(years > 0
+      ? [
+          `and through ${years < 10 ? years.toFixed(1) : inWords(years)} years with mistakes, outages and quiet months`,
+        ]
+      : []),
+  ].join(', ')
+  const ofDeliveries =
+    lost === 0
+      ? `none of its ${inWords(acknowledged)} acknowledged deliveries was lost`
+      : `${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries were lost`
+  const ofAnswers =
+    wrong === 0
+      ? 'no customer was left with a wrong answer'
+      : `${inWords(wrong)} answers or changes were wrong at the end`
+  const results = [...(acknowledged > 0 ? [ofDeliveries] : []), ...(kills > 0 ? [ofAnswers] : [])].join(
+    ', and ',
+  )
+  const rest = broken.length > 0 ? ` ${broken.length} findings did not hold, named below.` : ''
+  if (tried === '')
+    return `**${broken.length === 0 ? 'All that was tried held.' : 'Not all that was tried held.'}**${rest}`
+  const sentence = `${tried}${results === '' ? '' : `: ${results}`}.`
+  return `**${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}**${rest}`
+}

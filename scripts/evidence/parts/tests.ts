@@ -1,0 +1,144 @@
+import { spawnSync } from 'node:child_process'
+import { readFileSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { inWords, namesOf, type Part, type Step, sumOf, UsageError } from '../part.js'
+
+const JEST = 'node_modules/jest/bin/jest.js'
+const SHARDS = 16
+/** A machine without root, `strace` or a newer Node skips so many tests; more would hide what they should find. */
+const SKIPPED_AT_MOST = 40
+
+interface JestResults {
+  testResults: {
+    message: string
+    assertionResults: { ancestorTitles: string[]; title: string; fullName: string; status: string }[]
+  }[]
+}
+
+/** The rows of `__tests__/faults/README.md`, and all other tests. */
+export const TESTS: Part = {
+  name: 'tests',
+  title: 'Faults and attacks, each with its tests',
+  example: 'A7',
+  needsBuild: true,
+  steps: (scope) =>
+    scope === 'short'
+      ? [tests('answers', '__tests__/faults/answers')]
+      : Array.from({ length: SHARDS }, (_, i) =>
+          tests(`${i + 1}-of-${SHARDS}`, `--shard=${i + 1}/${SHARDS}`),
+        ),
+  row(records) {
+    const failedIds = namesOf(records, 'failedRows')
+    const rows = namesOf(records, 'rows').filter((id) => !failedIds.includes(id))
+    const skipped = namesOf(records, 'skipped')
+    return {
+      amount: `${inWords(rows.length)} faults, ${inWords(sumOf(records, 'passed'))} tests`,
+      result: `${sumOf(records, 'failed')} failed, ${skipped.length} skipped (at most ${SKIPPED_AT_MOST})`,
+      broken:
+        skipped.length > SKIPPED_AT_MOST
+          ? [`${skipped.length} tests were skipped, at most ${SKIPPED_AT_MOST} may be: ${skipped.join('; ')}`]
+          : [],
+    }
+  },
+  repeat(row) {
+    const [id = ''] = /^[A-Z]\d+$/.exec(row) ?? []
+    const naming = spawnSync('git', [
+      'grep',
+      '--files-with-matches',
+      '--word-regexp',
+      id || '^$',
+      '--',
+      '__tests__/*.test.ts',
+    ])
+    const files = naming.stdout
+      .toString()
+      .split('\n')
+      .filter((file) => file !== '')
+    if (id === '' || files.length === 0)
+      throw new UsageError(`A fault is a row of __tests__/faults/README.md, not ${row}`)
+    return [JEST, ...files, '--testNamePattern', `(^| )([A-Z]\\d+, )*${id}(,| )`]
+  },
+}
+
+/** Lists of sabotages, each of which a world must notice: a describe of a long test, and how many it may miss. */
+const LISTS: readonly { list: string; describe: string; mayMiss: number }[] = [
+  { list: 'seconds', describe: 'a world of seconds detects a sabotage', mayMiss: 0 },
+  { list: 'months', describe: 'a world of months detects a sabotage', mayMiss: 0 },
+]
+const LONG = ['--config', 'jest.long.config.mjs', '--runInBand', '--testNamePattern']
+
+/** Broken packages. */
+export const SABOTAGES: Part = {
+  name: 'sabotages',
+  title: 'Sabotages of the package',
+  example: 'every fifth event ends without its handler',
+  steps: (scope) =>
+    (scope === 'short' ? LISTS.slice(0, 1) : LISTS).map(({ list, describe }) => {
+      const step = tests(list, ...LONG, describe)
+      return {
+        ...step,
+        outcome(run) {
+          const { figures, broken } = step.outcome(run)
+          return { figures, broken: [], names: { missed: broken } }
+        },
+      }
+    }),
+  row(records) {
+    const [noticed, missed] = [sumOf(records, 'passed'), sumOf(records, 'failed')]
+    const tooMany = LISTS.flatMap(({ list, mayMiss }) => {
+      const names = namesOf(
+        records.filter(({ step }) => step === list),
+        'missed',
+      )
+      return names.length > mayMiss
+        ? [`${names.length} were not noticed, ${mayMiss} may be: ${names.join('; ')}`]
+        : []
+    })
+    return {
+      amount: inWords(noticed + missed),
+      result: `${inWords(noticed)} noticed by simulated worlds`,
+      broken: tooMany,
+    }
+  },
+  repeat: (what) => [JEST, ...LONG, escaped(what)],
+}
+
+const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/** Runs Jest with these arguments, and reads its results from a file. */
+function tests(id: string, ...args: string[]): Step {
+  const file = join(tmpdir(), `marketplace-evidence-${process.pid}-${id}.json`)
+  return {
+    id,
+    command: [JEST, ...args, '--json', '--outputFile', file],
+    outcome({ stderr }) {
+      const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as JestResults
+      rmSync(file)
+      const all = testResults.flatMap(({ assertionResults }) => assertionResults)
+      const of = (...states: string[]) => all.filter(({ status }) => states.includes(status))
+      const [passed, failed] = [of('passed'), of('failed')]
+      // With a pattern of names Jest counts all other tests as pending.
+      const skipped = args.includes('--testNamePattern') ? [] : of('pending', 'todo')
+      const notRun = testResults.filter(({ assertionResults }) => assertionResults.length === 0)
+      if (passed.length + failed.length === 0) throw new Error(`no test was run: ${stderr.trim()}`)
+      const rowsIn = (some: typeof all) => [
+        ...new Set(some.flatMap((test) => [...test.ancestorTitles, test.title].flatMap(idsIn))),
+      ]
+      return {
+        figures: { passed: passed.length, failed: failed.length + notRun.length },
+        broken: [...failed.map(({ fullName }) => fullName), ...notRun.map(({ message }) => message)],
+        names: {
+          rows: rowsIn(passed),
+          failedRows: rowsIn(failed),
+          skipped: skipped.map(({ fullName }) => fullName),
+        },
+      }
+    },
+  }
+}
+
+/** 'C1, C2 a receiver …' begins with C1 and C2. */
+function idsIn(title: string): string[] {
+  return /^[A-Z]\d+(?:, [A-Z]\d+)*(?= )/.exec(title)?.[0].split(', ') ?? []
+}
