@@ -29,7 +29,7 @@ export const OPTIONS = {
   validation: { notExported: true, invalidLink: true, notDocumented: false },
   // Parts of public types that nobody needs by name.
   intentionallyNotExported: [
-    ...['ROLES', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice'],
+    ...['ROLES', 'ROWS', 'BuiltInEvents', 'Subject', 'InstallData', 'Notice'],
     ...['OnCall', 'OnRead', 'OnDelivery', 'StatusFault'],
     ...['Unsubscribe', 'WebhookRegistration', 'RegisterResult', 'Registry', 'TokenKind'],
     ...['SubscriptionVerdict', 'ItemOptions', 'PurchasableUids', 'BusinessUid', 'PurchaseUrl'],
