@@ -13,14 +13,16 @@ const PLACE = Buffer.from('0000000')
  * general load generators of npm took 40 to 80 µs of CPU time for a request, this one takes 8 to 12.
  */
 async function post(options) {
-  const { connections, durationMs, count = Number.POSITIVE_INFINITY } = options
+  const { connections, durationMs, perSecond, count = Number.POSITIVE_INFINITY } = options
   const latencies = new Uint32Array(BUCKETS)
   const run = { begun: 0, refused: 0, firstRefusal: '', requests: 0, number: 0 }
   const cpuBefore = process.cpuUsage()
   const start = performance.now()
   const end = durationMs === undefined ? Number.POSITIVE_INFINITY : start + durationMs
   await Promise.all(
-    Array.from({ length: connections }, () => converse(options, run, latencies, { end, count })),
+    Array.from({ length: connections }, () =>
+      converse(options, run, latencies, { start, end, count, perSecond }),
+    ),
   )
   const seconds = (performance.now() - start) / 1_000
   const { user, system } = process.cpuUsage(cpuBefore)
@@ -36,7 +38,7 @@ async function post(options) {
 }
 
 /** Sends on one connection, one request at a time, until the time has passed or all are sent. */
-function converse({ port, spread, ...options }, run, latencies, { end, count }) {
+function converse({ port, spread, ...options }, run, latencies, { start, end, count, perSecond }) {
   const request = requestOf(port, options)
   const places = spread > 0 ? placesIn(request) : []
   return new Promise((resolve, reject) => {
@@ -62,6 +64,8 @@ function converse({ port, spread, ...options }, run, latencies, { end, count }) 
         socket.destroy()
         return
       }
+      const dueAt = perSecond === undefined ? sentAt : start + (run.begun / perSecond) * 1_000
+      if (dueAt > sentAt) return void setTimeout(send, dueAt - sentAt)
       run.begun++
       if (places.length > 0) {
         run.number = (run.number + STEP) % spread

@@ -9,8 +9,8 @@ const MAX_REFUSED = 0.001
 /**
  * The load generator, in a process of its own.
  *
- * `post({ port, path, headers, body, connections, durationMs | count, spread })` posts on keep-alive connections, each
- * sending the next request when its reply is there. Seven zeros in a row, `0000000`, in the body stand for a number
+ * `post({ port, path, headers, body, connections, durationMs | count, spread, perSecond })` posts on keep-alive connections, each
+ * sending the next request when its reply is there, with `perSecond` not before its time. Seven zeros in a row, `0000000`, in the body stand for a number
  * below `spread`, which differs from request to request. Resolves with `{ requests, requestsPerSecond, p50Ms, p99Ms,
  * loadCpu }`, where `loadCpu` is the share of a core that the generator itself took: near 1 it is the bottleneck.
  *
