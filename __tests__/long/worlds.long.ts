@@ -39,6 +39,43 @@ describe('a world of seconds', () => {
   it('has a sabotage for each of its promises', () => expectEach(IN_SECONDS, sabotages))
 })
 
+/** Only the second oracle judges. Every fourth seed ends with one of its short lives, which are fewer than 30. */
+describe('the second oracle alone', () => {
+  let database: Database
+  const sabotages = sabotagesOfSeconds({ change: (statement) => database.change(statement) })
+
+  beforeAll(async () => {
+    database = await createDatabase()
+  })
+  afterAll(() => database.close())
+
+  it.each(sabotages)(
+    'detects a sabotage in seconds: $what',
+    async ({ promised: _, tilt = {}, ...sabotage }) => {
+      for (let seed = 1; seed <= 120; seed++) {
+        const given = { sabotage, tilt, patienceMs: 30 * MINUTE, isFirstAway: true }
+        const { broken } = await simulate(seed, database, given)
+        if (broken.length > 0) return
+      }
+      throw new Error('not detected in 120 worlds')
+    },
+  )
+
+  it.each(SABOTAGES_OF_MONTHS)(
+    'detects a sabotage in months: $what',
+    async ({ promised: _, fault, instances, ...sabotage }) => {
+      for (let seed = 1; seed <= 3; seed++) {
+        const { broken } =
+          fault === 'none at all'
+            ? await liveCalmly(seed, { days: 20, habit: 'with handlers', instances, sabotage })
+            : await liveThrough(seed, [fault], { sabotage })
+        if (broken.some(({ promised }) => promised === 'documented')) return
+      }
+      throw new Error('not detected in 3 worlds')
+    },
+  )
+})
+
 describe('a world of months', () => {
   it.each(SABOTAGES_OF_MONTHS)(
     'detects a sabotage: $what: $promised',

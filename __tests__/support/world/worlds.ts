@@ -47,7 +47,7 @@ const numberIn = (text: string | undefined) => (text === undefined ? undefined :
 const KINDS = {
   async 'seconds of many instances'(seed: number) {
     database ??= createDatabase()
-    const { profile, trace, ...lived } = await simulate(seed, await database)
+    const { profile, trace, log: _, ...lived } = await simulate(seed, await database)
     return { ...lived, trace: [JSON.stringify(profile), ...trace] }
   },
   'weeks with faults': (seed: number, { faults }: WorldsRequest) =>

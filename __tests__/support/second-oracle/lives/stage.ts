@@ -1,0 +1,115 @@
+import { internals } from '../../internals.js'
+import { createVirtualClock } from '../../machine/virtual-clock.js'
+import { type CallFault, createPlatform, type FaultOf, type Reply } from '../../platform/platform.js'
+import { CLIENT, OUR_ITEM } from '../../settings.js'
+import { createConnector, type Database } from '../../world/database.js'
+import { createProcess, type Process } from '../../world/process.js'
+import type { Sabotage } from '../../world/sabotage.js'
+import { judge } from '../judge.js'
+import type { Finding } from '../log.js'
+import { createWitness } from '../witness.js'
+
+export const SECOND = 1_000
+export const MINUTE = 60 * SECOND
+export const HOUR = 60 * MINUTE
+
+export type Stage = Awaited<ReturnType<typeof createStage>>
+
+/** A platform and an app in virtual time, in which a short life of the documents is played. */
+export async function createStage(database: Database, sabotage: Sabotage | undefined) {
+  const time = createVirtualClock({ quietTurns: 1 })
+  const witness = createWitness(time)
+  const findings: Finding[] = []
+  const processes: Process[] = []
+  const now = { latencyMs: 10, lagMs: 0, fault: (() => undefined) as FaultOf }
+  const platform = witness.platform(
+    createPlatform({
+      clock: time,
+      clientSecret: CLIENT.clientSecret,
+      faultOf: (call) => now.fault(call),
+      latencyMs: () => [now.latencyMs, 0],
+      lagMs: () => now.lagMs,
+    }),
+  )
+  await database.begin(time.now)
+  const connect = createConnector(time, (wire, clock) => database.storeFor(wire, clock))
+  /** Handlers of the app, by topic; each call is kept. */
+  const calls: { topic: string; at: number; payload: Record<string, unknown>; attempt: number }[] = []
+  let made = 0
+
+  /** Delivers one body, and returns the status. */
+  async function deliver(to: Process, body: unknown, secret?: string): Promise<number> {
+    const text = typeof body === 'string' ? body : JSON.stringify(body)
+    const reply = to.deliver([text], ...(secret === undefined ? [] : [{ secret }]))
+    return (await time.until(reply)).status
+  }
+
+  return {
+    ...{ time, platform, now, calls, witness, database },
+    /** Starts a process; `fails` decides what its handlers do. */
+    async open(
+      settings: Partial<Parameters<typeof createProcess>[0]['settings']> = {},
+      behave: (topic: string, attempt: number, signal: AbortSignal) => unknown = () => {},
+    ) {
+      const own = createProcess({
+        ...{ time, sabotage, witness, store: connect(), fetch: platform.fetch },
+        settings: {
+          app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
+          ...internals({ pollMs: MINUTE }),
+          ...settings,
+        },
+      })
+      const { marketplace } = own
+      const handler =
+        (topic: string) => async (payload: object, context: { attempt: number; signal: AbortSignal }) => {
+          const { attempt, signal } = context
+          calls.push({ topic, at: time.passed(), payload: payload as Record<string, unknown>, attempt })
+          await behave(topic, attempt, signal)
+        }
+      marketplace.onPurchaseChange(handler('change'))
+      marketplace.onEntitlementChange(handler('entitlement'))
+      marketplace.onAny(handler('event'))
+      marketplace.onUnrecognised(handler('unrecognised'))
+      processes.push(own)
+      await time.until(marketplace.start())
+      await time.advance(SECOND)
+      return own
+    },
+    deliver,
+    /** A purchase of a new business, which the app has read. */
+    async sold(to: Process, business = `b${made++}`, item = OUR_ITEM) {
+      const uid = `s${made++}-${business}`
+      const bought = platform.set(uid, business, 'purchased', item)
+      await deliver(to, notice(bought, 'created'))
+      await time.advance(MINUTE)
+      return bought
+    },
+    async explain(of: Process, business: string) {
+      return await time.until(of.marketplace.explain(business))
+    },
+    expect(isTrue: boolean, heading: string, message: string) {
+      if (!isTrue) findings.push({ at: time.passed(), heading, message })
+    },
+    /** Everything that was found, also by the judge. */
+    async close(): Promise<Finding[]> {
+      for (const own of processes) own.kill()
+      await time.rest()
+      witness.note({ kind: 'end' })
+      return [...findings, ...judge(witness.log, { lateMs: MINUTE, storeMs: 0, skewMs: 0, isForged: false })]
+    },
+  }
+}
+
+export const notice = (of: { uid: string; business: string; item: string }, event_type = 'update') => ({
+  entity_name: 'purchasable_subscription',
+  event_type,
+  data: { subscription_uid: of.uid, business_id: of.business, purchasable_uid: of.item },
+})
+
+export const install = (business: string, at: number, event_type = 'uninstalled') => ({
+  entity_name: 'application',
+  event_type,
+  data: { business_id: business, app_code_name: 'ours', event_time: new Date(at).toISOString() },
+})
+
+export type { CallFault, Reply }
