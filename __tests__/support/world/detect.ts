@@ -1,12 +1,13 @@
 /**
  * Shows which oracle notices each sabotage of a sentence of the documents:
  *
- *     node --import tsx __tests__/support/world/detect.ts                     # until both have noticed, or for a minute
+ *     node --import tsx __tests__/support/world/detect.ts                     # until both have noticed, or to the end
  *     node --import tsx __tests__/support/world/detect.ts --judge second      # until the second has
  *     node --import tsx __tests__/support/world/detect.ts 'after a 429' 503   # those whose words contain one of these
- *     node --import tsx __tests__/support/world/detect.ts --healthy           # worlds of the package as it is
+ *     node --import tsx __tests__/support/world/detect.ts --healthy           # the package as it is, which nobody may notice
  *
- * A finding in a world that the healthy package does not live through either says nothing about the sabotage.
+ * Each sabotage meets every short life of the second oracle, then `--worlds` worlds of seconds, then `--months` worlds of
+ * hours with its fault. All have fixed seeds, so the result is the same on each machine.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
@@ -21,7 +22,8 @@ import { SABOTAGED_SOURCES } from './sabotaged-sources.js'
 const { values, positionals } = parseArgs({
   options: {
     judge: { type: 'string', default: 'both' },
-    seconds: { type: 'string', default: '60' },
+    worlds: { type: 'string', default: '20' },
+    months: { type: 'string', default: '2' },
     'at-once': { type: 'string', default: '1' },
     healthy: { type: 'boolean', default: false },
   },
@@ -53,12 +55,14 @@ async function detect({ what, breaks, source, fault }: DocumentedSabotage) {
   const noticed: Partial<Record<Judge, string>> = {}
   const failed: string[] = []
   let worlds = 0
-  const request: JudgeRequest = { what, source, fault }
+  const request: JudgeRequest = {
+    ...{ what, source, fault },
+    ...{ worlds: Number(values.worlds), months: Number(values.months) },
+  }
   const script = `require(${JSON.stringify(WORLDS)})`
   const child = spawn(process.execPath, ['--require', LOADER, '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  const timer = setTimeout(() => child.kill('SIGKILL'), Number(values.seconds) * 1_000)
   for await (const text of createInterface(child.stdout)) {
     const judged = JSON.parse(text) as Judged
     worlds++
@@ -67,7 +71,6 @@ async function detect({ what, breaks, source, fault }: DocumentedSabotage) {
       if (judged[judge] !== undefined) noticed[judge] ??= `${judged.world}: ${judged[judge]}`
     if (JUDGES.every((judge) => noticed[judge])) break
   }
-  clearTimeout(timer)
   child.kill('SIGKILL')
   for (const judge of JUDGES) if (!noticed[judge]) unnoticed[judge].push(what)
   print(`${what} (${breaks}) ${worlds} worlds`)

@@ -1,4 +1,4 @@
-/** Runs worlds with one sabotage until its process is ended: `--require load-typescript.cjs --eval "require(…)" '{…}'`. */
+/** Runs the worlds of `detect.ts` with one sabotage: `--require load-typescript.cjs --eval "require(…)" '{…}'`. */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { transformSync } from '@swc/core'
@@ -11,6 +11,10 @@ export interface JudgeRequest {
   what: string
   source: SourceChange | undefined
   fault: FaultName | undefined
+  /** How many worlds of seconds follow the short lives. */
+  worlds: number
+  /** How many worlds of hours with `fault` follow these. */
+  months: number
 }
 
 /** The first finding of each oracle in one world. */
@@ -23,22 +27,32 @@ export interface Judged {
   failed?: string
 }
 
+/** As in `npm test`. */
+const MONTHS_LAST_MS = 8 * 3_600_000
+
 void run(JSON.parse(process.argv[1] as string) as JudgeRequest)
 
-async function run({ what, source, fault }: JudgeRequest) {
+async function run({ what, source, fault, worlds, months }: JudgeRequest) {
   if (source) changeSource(source)
   // These load the package, so they come after the change.
   await import('../months/disk.js')
   await import('../simulation/quick-construction.js')
   const { SABOTAGED_CALLS } = await import('./sabotaged-calls.js')
+  const { LIFE_NAMES, live } = await import('../second-oracle/lives/lives.js')
   const { LIVES_EVERY, simulate } = await import('../simulation/run.js')
   const { liveThrough } = await import('../months/world.js')
   const { createDatabase } = await import('./database.js')
   const sabotage = SABOTAGED_CALLS.find((each) => each.what === what) ?? {}
   const database = await createDatabase()
 
-  for (let world = 1; ; world++) {
-    const seed = world * LIVES_EVERY
+  for (const name of LIFE_NAMES)
+    await judged(`--life ${name}`, async () => {
+      const [found] = await live(name, database, sabotage)
+      return { second: found && `${found.heading}: ${found.message}` }
+    })
+  for (let world = 0; world < worlds; world++) {
+    // These seeds have no life.
+    const seed = world * LIVES_EVERY + 1
     await judged(`--seed ${seed}`, async () => {
       const { broken, ofFirst } = await simulate(seed, database, { sabotage, isFirstAway: true })
       // A difference that only the second sees also keeps the first waiting.
@@ -46,12 +60,12 @@ async function run({ what, source, fault }: JudgeRequest) {
         promised === 'equal' && broken.some((each) => each.message.endsWith(message.slice(2)))
       return findings([...ofFirst.filter((each) => !isOfSecond(each)), ...broken])
     })
-    if (!fault || world % 3 !== 1) continue
-    const months = (world + 2) / 3
-    await judged(`--months --seed ${months} --faults ${fault}`, async () =>
-      findings((await liveThrough(months, [fault], { sabotage })).broken),
-    )
   }
+  for (let seed = 1; fault && seed <= months; seed++)
+    await judged(`--months --seed ${seed} --faults ${fault}`, async () =>
+      findings((await liveThrough(seed, [fault], { sabotage, longestMs: MONTHS_LAST_MS })).broken),
+    )
+  process.exit()
 }
 
 async function judged(world: string, live: () => Promise<Pick<Judged, 'first' | 'second'>>) {

@@ -113,8 +113,8 @@ export const SABOTAGED_SOURCES: readonly DocumentedSabotage[] = [
     breaks: 'Access that entitledWhen gives until a time always ends then.',
     source: {
       file: 'entitlement/own-rule.ts',
-      from: 'return until !== null && until <= now ? CLOSED : { entitled, until }',
-      to: 'return { entitled, until }',
+      from: 'if (until === null || until > now) return { entitled, until }',
+      to: 'if (until !== undefined) return { entitled, until }',
     },
   },
   // A subscription that the platform no longer shows ends, and an outage is not the end of many.

@@ -96,6 +96,17 @@ export function judgeEntitlements(history: History, belief: Belief): Finding[] {
     return changes.sort((a, b) => a.at - b.at)
   }
 
+  /** Whether another subscription may give the business the item at about this time. */
+  function isOfAnother(uid: string, business: string, item: string, { at, process }: Sight) {
+    return [...belief.uidsOf(business)].some(
+      (other) =>
+        other !== uid &&
+        belief
+          .mayBe(other, at, at + 15 * SECOND)
+          .all.some((each) => each.reply.item === item && belief.gives(each, business, process)),
+    )
+  }
+
   /** "At least once, within about ten seconds, when a subscription gives a business another item than before, or none any more." */
   function judgeBegun() {
     const registered = new Set(runs.map(({ process }) => process))
@@ -111,7 +122,9 @@ export function judgeEntitlements(history: History, belief: Belief): Finding[] {
         const isWhole = !newest || belief.adverse(uid, business, newest.at, sight.at).length === 0
         newest = sight
         const now = belief.gives(sight, business, sight.process) ? sight.reply.item : ''
-        const isChange = now !== item && isWhole && sight.process.rules.isRight
+        // "A second subscription of the same item makes no call."
+        const isTwin = [item, now].some((each) => each !== '' && isOfAnother(uid, business, each, sight))
+        const isChange = now !== item && isWhole && sight.process.rules.isRight && !isTwin
         item = now
         const by = sight.at + 15 * SECOND + 2 * lateMs + 12 * storeMs
         if (!isChange || by > history.endAt || !belief.isSettled(sight) || !registered.has(sight.process))

@@ -3,21 +3,29 @@ import { DELIVERY_SECRET, OTHER_ITEM, OUR_ITEM } from '../../settings.js'
 import type { Database } from '../../world/database.js'
 import type { Sabotage } from '../../world/sabotage.js'
 import type { Finding } from '../log.js'
+import { LIVES_OF_ANSWERS } from './answers.js'
 import { LIVES_OF_ENDS } from './ends.js'
+import { LIVES_OF_HANDLERS } from './handlers.js'
+import { LIVES_OF_REFUSALS } from './refusals.js'
 import { createStage, HOUR, MINUTE, notice, SECOND, type Stage } from './stage.js'
 import { LIVES_OF_WORK } from './work.js'
 
 /** Plays one short life, which the number chooses. What it finds contradicts a heading of the documents. */
-export async function examine(number: number, database: Database, sabotage?: Sabotage): Promise<Finding[]> {
-  const names = Object.keys(LIVES)
-  const name = names[number % names.length] as keyof typeof LIVES
+export function examine(number: number, database: Database, sabotage?: Sabotage): Promise<Finding[]> {
+  return live(LIFE_NAMES[number % LIFE_NAMES.length] as LifeName, database, sabotage)
+}
+
+export async function live(name: LifeName, database: Database, sabotage?: Sabotage): Promise<Finding[]> {
   const stage = await createStage(database, sabotage)
   await LIVES[name](stage).catch((error) => stage.expect(false, name, String(error.stack ?? error)))
   return (await stage.close()).map((each) => ({ ...each, message: `${each.message} (${name})` }))
 }
 
 /** Short lives, one for a heading or two. Each has only the faults that it is about. */
-export const LIVES = {
+const LIVES = {
+  ...LIVES_OF_ANSWERS,
+  ...LIVES_OF_HANDLERS,
+  ...LIVES_OF_REFUSALS,
   ...LIVES_OF_ENDS,
   ...LIVES_OF_WORK,
 
@@ -362,3 +370,6 @@ export const LIVES = {
     )
   },
 } satisfies Record<string, (stage: Stage) => Promise<void>>
+
+export type LifeName = keyof typeof LIVES
+export const LIFE_NAMES = Object.keys(LIVES) as readonly LifeName[]

@@ -4,7 +4,9 @@ import { type CallFault, createPlatform, type FaultOf, type Reply } from '../../
 import { CLIENT, OUR_ITEM } from '../../settings.js'
 import { createConnector, type Database } from '../../world/database.js'
 import { createProcess, type Process } from '../../world/process.js'
+import type { Random } from '../../world/random.js'
 import type { Sabotage } from '../../world/sabotage.js'
+import { createDoors } from '../doors.js'
 import { judge } from '../judge.js'
 import type { Finding } from '../log.js'
 import { createWitness } from '../witness.js'
@@ -17,8 +19,9 @@ export type Stage = Awaited<ReturnType<typeof createStage>>
 
 /** A platform and an app in virtual time, in which a short life of the documents is played. */
 export async function createStage(database: Database, sabotage: Sabotage | undefined) {
-  const time = createVirtualClock({ quietTurns: 1 })
-  const witness = createWitness(time)
+  const clock = createVirtualClock({ quietTurns: 1 })
+  const witness = createWitness(clock)
+  const time = witness.clock(clock)
   const findings: Finding[] = []
   const processes: Process[] = []
   const now = { latencyMs: 10, lagMs: 0, fault: (() => undefined) as FaultOf }
@@ -44,15 +47,35 @@ export async function createStage(database: Database, sabotage: Sabotage | undef
     return (await time.until(reply)).status
   }
 
+  function expect(isTrue: boolean, heading: string, message: string) {
+    if (!isTrue) findings.push({ at: time.passed(), heading, message })
+  }
+
+  /** Explains the answer about a business. The gate and the route must give the same one: docs/gate.md, "The guard". */
+  async function explain({ marketplace }: Process, business: string) {
+    const decision = await time.until(marketplace.explain(business))
+    const doors = createDoors(marketplace)
+    const gate = await time.until(doors.gate(business))
+    const route = await time.until(doors.route(business))
+    const { entitled, known, reason } = await time.until(marketplace.explain(business))
+    if (decision.reason !== reason) return decision
+    const status = entitled ? 200 : known ? 402 : 503
+    expect(gate.status === status, 'The guard', `${reason} gets ${gate.status}, not ${status}`)
+    const isSame = route.entitled === entitled && route.known === known
+    expect(isSame, 'A front end', `${reason} has entitled ${route.entitled} and known ${route.known}`)
+    return decision
+  }
+
   return {
     ...{ time, platform, now, calls, witness, database },
-    /** Starts a process; `fails` decides what its handlers do. */
+    /** Starts a process; `behave` is what its handlers do. */
     async open(
       settings: Partial<Parameters<typeof createProcess>[0]['settings']> = {},
       behave: (topic: string, attempt: number, signal: AbortSignal) => unknown = () => {},
+      store = connect(),
     ) {
       const own = createProcess({
-        ...{ time, sabotage, witness, store: connect(), fetch: platform.fetch },
+        ...{ time, sabotage, witness, store, fetch: platform.fetch, random: SURELY },
         settings: {
           app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
           ...internals({ pollMs: MINUTE }),
@@ -84,12 +107,8 @@ export async function createStage(database: Database, sabotage: Sabotage | undef
       await time.advance(MINUTE)
       return bought
     },
-    async explain(of: Process, business: string) {
-      return await time.until(of.marketplace.explain(business))
-    },
-    expect(isTrue: boolean, heading: string, message: string) {
-      if (!isTrue) findings.push({ at: time.passed(), heading, message })
-    },
+    explain,
+    expect,
     /** Everything that was found, also by the judge. */
     async close(): Promise<Finding[]> {
       for (const own of processes) own.kill()
@@ -99,6 +118,12 @@ export async function createStage(database: Database, sabotage: Sabotage | undef
     },
   }
 }
+
+/** A call of a process that is cut off always fails, at once. */
+const SURELY = {
+  chance: () => true,
+  pick: <T>([first]: readonly T[]) => first as T,
+} as unknown as Random
 
 export const notice = (of: { uid: string; business: string; item: string }, event_type = 'update') => ({
   entity_name: 'purchasable_subscription',
