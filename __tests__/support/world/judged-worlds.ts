@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { transformSync } from '@swc/core'
 import type { FaultName } from '../months/faults.js'
+import type { LifeName } from '../second-oracle/lives/lives.js'
 import type { Broken } from './promises.js'
 import type { SourceChange } from './sabotage.js'
 
@@ -11,6 +12,8 @@ export interface JudgeRequest {
   what: string
   source: SourceChange | undefined
   fault: FaultName | undefined
+  /** The short lives, in this order. Without it all of them. */
+  lives?: readonly LifeName[]
   /** How many worlds of seconds follow the short lives. */
   worlds: number
   /** How many worlds of hours with `fault` follow these. */
@@ -32,7 +35,7 @@ const MONTHS_LAST_MS = 8 * 3_600_000
 
 void run(JSON.parse(process.argv[1] as string) as JudgeRequest)
 
-async function run({ what, source, fault, worlds, months }: JudgeRequest) {
+async function run({ what, source, fault, lives, worlds, months }: JudgeRequest) {
   if (source) changeSource(source)
   // These load the package, so they come after the change.
   await import('../months/disk.js')
@@ -45,7 +48,7 @@ async function run({ what, source, fault, worlds, months }: JudgeRequest) {
   const sabotage = SABOTAGED_CALLS.find((each) => each.what === what) ?? {}
   const database = await createDatabase()
 
-  for (const name of LIFE_NAMES)
+  for (const name of lives ?? LIFE_NAMES)
     await judged(`--life ${name}`, async () => {
       const [found] = await live(name, database, sabotage)
       return { second: found && `${found.heading}: ${found.message}` }

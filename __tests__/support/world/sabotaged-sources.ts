@@ -319,7 +319,11 @@ export const SABOTAGED_SOURCES: readonly DocumentedSabotage[] = [
     what: 'a copy that forgets the tries of entries',
     breaks:
       'Its handlers get exactly what was not finished, in the same order and with the same id and tries.',
-    source: { file: 'store/sql/copy/tables.ts', from: "attempts: 'number',", to: '' },
+    source: {
+      file: 'store/sql/copy/copy.ts',
+      from: 'new Map(rows.map((row) => [row[key], row]))',
+      to: `new Map(rows.map((row) => [row[key], 'attempts' in row ? { ...row, attempts: 0 } : row]))`,
+    },
   },
   {
     what: 'an app that interrupts its handlers as soon as it closes',

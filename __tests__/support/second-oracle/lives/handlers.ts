@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { copyStore } from '../../../../lib/index.js'
 import { createSqliteEngine } from '../../../../lib/sqlite/engine.js'
 import { createSqlStore } from '../../../../lib/store/sql-store.js'
+import { internals } from '../../internals.js'
 import { HOUR, MINUTE, notice, SECOND, type Stage } from './stage.js'
 
 const ORDER =
@@ -89,10 +90,10 @@ export const LIVES_OF_HANDLERS = {
       }
       span.until = time.passed()
     }
-    const first = await open({ closeTimeoutMs: 2 * SECOND }, behave)
+    const first = await open({ closeTimeoutMs: 2 * SECOND, ...internals({ pollMs: SECOND }) }, behave)
     await deliver(first, notice(platform.set('s', 'b', 'purchased'), 'created'))
     await time.advance(SECOND)
-    await open({}, behave)
+    await open(internals({ pollMs: SECOND }), behave)
     await time.until(first.marketplace.close())
     await time.advance(2 * MINUTE)
     const [one, two] = spans
