@@ -24,7 +24,7 @@ import { createTrace } from './trace.js'
 /** After the last fault, all promises must hold within this time. Only an older record may stay for an hour. */
 const PATIENCE_MS = 3 * HOUR
 /** So often a world is followed by a short life of the second oracle. */
-export const LIVES_EVERY = 4
+export const LIVES_EVERY = 10
 const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
 export interface RunResult {

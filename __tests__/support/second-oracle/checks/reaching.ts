@@ -187,10 +187,14 @@ export function judgeReaching(history: History, belief: Belief): Finding[] {
       )
   }
 
-  /** Whether a read of the business had begun when the event came. */
-  function isUnderWay(business: string, takenAt: number) {
+  /** Whether a read of the subscription had begun when the event came, at any business that it has or that an event named. */
+  function isUnderWay(uid: string, takenAt: number) {
+    const businesses = new Set([
+      ...history.announcedOf(uid).map(({ business }) => business),
+      ...belief.sightsOf(uid).map(({ business }) => business),
+    ])
     return history.calls.some(
-      (each) => each.business === business && each.from <= takenAt && each.at >= takenAt,
+      (each) => businesses.has(each.business) && each.from <= takenAt && each.at >= takenAt,
     )
   }
 
@@ -225,10 +229,7 @@ export function judgeReaching(history: History, belief: Belief): Finding[] {
           .announcedOf(uid)
           .some(
             ({ takenAt, at }) =>
-              at > before &&
-              takenAt <= sight.from &&
-              sight.from <= at + MINUTE &&
-              !isUnderWay(business, takenAt),
+              at > before && takenAt <= sight.from && sight.from <= at + MINUTE && !isUnderWay(uid, takenAt),
           )
       if (cause === 'reconcile' && isAnnounced && storeMs === 0)
         fail(from, 'Changes: cause', `a change of ${uid} has the cause reconcile, and an event announced it`)
