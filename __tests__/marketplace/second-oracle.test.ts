@@ -307,6 +307,35 @@ describe('the second oracle', () => {
     expect(headings(life).filter((heading) => heading.includes(promise))).not.toEqual([])
   })
 
+  it('knows that a second subscription of the same item makes no call', () => {
+    const life = ordinary()
+    life.delivers(notice('s2', 'b', 'created'))
+    life.reads('s2', record('purchased', 1))
+    life.handles('event', event('e2', notice('s2', 'b', 'created').data))
+    life.handles('change', { ...change('c1', null, 'purchased'), uid: 's2' })
+    life.advance(MINUTE)
+    expect(headings(life)).toEqual([])
+  })
+
+  it.each([
+    ['announced the change', 'before', ['Changes: cause']],
+    ['came while the subscription was read at its former business', 'during', []],
+  ])('knows the cause of a change that a regular read shows after an event which %s', (_, when, found) => {
+    const life = ordinary()
+    life.advance(HOUR)
+    if (when === 'before') life.delivers(notice('s', 'b2'))
+    life.advance(10)
+    const call = life.calls('read', { uid: 's' })
+    life.advance(10)
+    if (when === 'during') life.delivers(notice('s', 'b2'))
+    life.advance(10)
+    life.note({ kind: 'answered call', call, reply: { is: 'nothing' } })
+    life.reads('s', record('purchased', 2, 'b2'))
+    const moved = { ...change('c1', null, 'purchased'), business: 'b2', updatedAt: 2, cause: 'reconcile' }
+    life.handles('change', moved)
+    expect(headings(life)).toEqual(found)
+  })
+
   it.each<[what: string, reply: Reply, status: number, text: string]>([
     ['a rate limit', { is: 'throttled', afterMs: 7_000 }, 429, '{}'],
     ['a refusal', { is: 'refused', status: 403 }, 403, '{"error":"forbidden"}'],
