@@ -307,6 +307,23 @@ describe('the second oracle', () => {
     expect(headings(life).filter((heading) => heading.includes(promise))).not.toEqual([])
   })
 
+  it('knows that what is replayed may follow later entries', () => {
+    const life = ordinary()
+    life.reads('s', record('suspended', 2))
+    life.handles('change', { ...change('c2', 'purchased', 'suspended'), updatedAt: 2, entitled: false })
+    life.handles('entitlement', { ...entitlement('n2', [], ['item']), reason: 'not_purchased' })
+    life.advance(MINUTE)
+    life.note({ kind: 'requested', process: 'p', what: 'replay', business: '', uid: '' })
+    life.advance(SECOND)
+    life.handles('change', { ...change('dead', null, 'purchased'), entitled: false })
+    life.advance(HOUR)
+    life.reads('s', record('purchased', 3))
+    life.handles('change', { ...change('c3', 'suspended', 'purchased'), updatedAt: 3 })
+    life.handles('entitlement', entitlement('n3', ['item'], []))
+    life.advance(MINUTE)
+    expect(headings(life)).toEqual([])
+  })
+
   it('knows that a second subscription of the same item makes no call', () => {
     const life = ordinary()
     life.delivers(notice('s2', 'b', 'created'))

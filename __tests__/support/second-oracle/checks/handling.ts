@@ -163,9 +163,11 @@ export function judgeHandling(history: History): Finding[] {
         if (seen.has(run.entry.id)) continue
         seen.add(run.entry.id)
         const { from, to } = run.entry
+        // "What is replayed may follow later entries", so the one before may have been replayed too.
+        const sinceReplay = (last?.from ?? 0) - 24 * HOUR
         const isReplayed = history
           .of('requested')
-          .some((each) => each.what === 'replay' && each.at >= (last?.from ?? 0) && each.at <= run.from)
+          .some((each) => each.what === 'replay' && each.at >= sinceReplay && each.at <= run.from)
         const isWhole = last !== undefined && !isReplayed && !isWithoutHandler(last.from, run.from)
         if (isWhole && last && last.entry.to !== from)
           fail(
