@@ -79,6 +79,12 @@ describe('the second oracle alone', () => {
   )
 })
 
+/** Sabotages of sentences of the documents that the second oracle does not notice, and why. */
+const UNNOTICED: Record<string, string> = {
+  'a subscription that was never read and is given up after three tries':
+    'nothing can be seen from outside: far more than twelve tries are made in the 72 h that it takes too',
+}
+
 /** Sabotages of sentences of the documents. The worlds that meet them have fixed seeds, and the healthy package passes them. */
 describe('the documents', () => {
   it(
@@ -91,7 +97,7 @@ describe('the documents', () => {
   )
 
   it(
-    'are broken by each sabotage, which the second oracle notices',
+    'are broken by each sabotage, and the second oracle notices all but those above',
     async () => {
       const unnoticed: string[] = []
       for (const sabotage of DOCUMENTED_SABOTAGES) {
@@ -100,7 +106,7 @@ describe('the documents', () => {
       }
       const count = DOCUMENTED_SABOTAGES.length
       process.stderr.write(`the second oracle notices ${count - unnoticed.length} of ${count} sabotages\n`)
-      expect(unnoticed).toEqual([])
+      expect(unnoticed).toEqual(Object.keys(UNNOTICED))
     },
     2 * HOUR,
   )

@@ -3,6 +3,7 @@ import { readFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Judged, JudgeRequest } from './judged-worlds.js'
+import { LATER_SABOTAGES } from './later-sabotages.js'
 import type { DocumentedSabotage } from './sabotage.js'
 import { SABOTAGED_CALLS } from './sabotaged-calls.js'
 import { SABOTAGED_SOURCES } from './sabotaged-sources.js'
@@ -10,7 +11,11 @@ import { SABOTAGED_SOURCES } from './sabotaged-sources.js'
 export type Judge = 'first' | 'second'
 
 /** Every sabotage of a sentence of the documents. */
-export const DOCUMENTED_SABOTAGES: readonly DocumentedSabotage[] = [...SABOTAGED_CALLS, ...SABOTAGED_SOURCES]
+export const DOCUMENTED_SABOTAGES: readonly DocumentedSabotage[] = [
+  ...SABOTAGED_CALLS,
+  ...SABOTAGED_SOURCES,
+  ...LATER_SABOTAGES,
+]
 
 /** Jest and the command line run in the root of the project, and share no other way to find a file. */
 const SUPPORT = resolve('__tests__/support')
@@ -35,6 +40,8 @@ export async function detect(
   const child = spawn(process.execPath, ['--require', loader, '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'ignore'],
   })
+  // A sabotage may make a loop that never ends.
+  const tooLong = setTimeout(() => child.kill('SIGKILL'), 20 * 60_000)
   for await (const text of createInterface(child.stdout)) {
     const judged = JSON.parse(text) as Judged
     made++
@@ -43,6 +50,7 @@ export async function detect(
       if (judged[judge] !== undefined) noticed[judge] ??= `${judged.world}: ${judged[judge]}`
     if (judges.every((judge) => noticed[judge])) break
   }
+  clearTimeout(tooLong)
   child.kill('SIGKILL')
   return { noticed, failed, made }
 }

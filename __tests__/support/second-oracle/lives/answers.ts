@@ -1,4 +1,3 @@
-import { createDoors } from '../doors.js'
 import { HOUR, install, MINUTE, notice, SECOND, type Stage } from './stage.js'
 
 const STANDS = 'While the platform is down, the last answer stands'
@@ -184,20 +183,51 @@ export const LIVES_OF_ANSWERS = {
     }
   },
 
-  /** "A 401 without a business", and an uninstall of another app. */
-  async doors({ time, open, sold, expect, deliver, explain }: Stage) {
+  /** "An answer in memory is fresh for 5 s", also where no notification arrives. */
+  async deaf({ time, open, sold, expect, platform, deliver, explain, deafStore }: Stage) {
     const app = await open()
+    const deaf = await open({ worker: false }, () => {}, deafStore())
+    const { uid, business } = await sold(app, 'asked')
+    expect((await explain(deaf, business)).entitled, EQUAL, 'another process gives no access')
+    await deliver(app, notice(platform.set(uid, business, 'suspended')))
+    await time.advance(7 * SECOND)
+    expect(
+      !(await explain(deaf, business)).entitled,
+      'The gate: memory',
+      'an answer in memory is older than 5 s',
+    )
+  },
+
+  /** An uninstall of another app is no evidence: docs/options.md, `app.codeName`. */
+  async foreign({ time, open, sold, expect, platform, deliver, explain }: Stage) {
+    const app = await open()
+    for (let i = 0; i < 6; i++) await sold(app, `stays-${i}`)
     const { business } = await sold(app, 'visits')
-    const nobody = await time.until(createDoors(app.marketplace).gate(''))
-    expect(nobody.status === 401, 'The guard', `a request without a business gets ${nobody.status}`)
+    await time.advance(20 * MINUTE)
     const foreign = install(business, time.now())
     Object.assign(foreign.data, { app_code_name: 'another-app' })
+    platform.refuse(business)
     await deliver(app, foreign)
-    await time.advance(10 * MINUTE)
-    expect(
-      (await explain(app, business)).entitled,
-      'Options: app.codeName',
-      'an uninstall of another app counts',
-    )
+    await time.until(app.marketplace.businesses.refresh(business))
+    await time.advance(3 * HOUR)
+    const { entitled, reason } = await explain(app, business)
+    expect(entitled, 'Options: app.codeName', `${reason} after an uninstall of another app`)
+  },
+
+  /** "The app token must be one that was issued for the business": a record of another one proves nothing. */
+  async anothersRecord({ time, open, sold, expect, platform, now, deliver, explain }: Stage) {
+    const app = await open()
+    await sold(app, 'stays')
+    now.fault = ({ kind, of }) => (kind === 'read' && of === 'fresh' ? 'mismatch' : undefined)
+    await deliver(app, notice(platform.set('fresh', 'buyer', 'purchased'), 'created'))
+    for (const forMs of [SECOND, 15 * MINUTE, HOUR]) {
+      await time.advance(forMs)
+      for (const business of ['buyer', 'somebody-else'])
+        expect(
+          !(await explain(app, business)).entitled,
+          NEVER,
+          `the record of another business lets in ${business}`,
+        )
+    }
   },
 } satisfies Record<string, (stage: Stage) => Promise<void>>

@@ -3,6 +3,9 @@ import { HOUR, install, MINUTE, notice, SECOND, type Stage } from './stage.js'
 const ENDS = 'A subscription that the platform no longer shows ends'
 const OUTAGE = 'An outage is not the end of many'
 
+/** What a change says about an end, by its evidence: docs/gate.md, "Changes". */
+const GONE = { uninstalled: 'revoked', record: 'ended', update: 'ended', missing: 'missing' }
+
 /** Lives about subscriptions that end, and about failures that look like ends. */
 export const LIVES_OF_ENDS = {
   async ends({ time, open, sold, expect, platform, deliver, explain, calls }: Stage) {
@@ -52,8 +55,16 @@ export const LIVES_OF_ENDS = {
       const gone = calls.find(
         ({ topic, payload }) =>
           topic === 'change' && payload.business_uid === `ends-${way}` && payload.gone !== null,
+      )?.payload.gone
+      expect(gone === GONE[way], ENDS, `${way}: a change with gone ${gone}`)
+      const call = calls.filter(
+        ({ topic, payload }) => topic === 'entitlement' && payload.business_uid === `ends-${way}`,
       )
-      expect(gone !== undefined, ENDS, `${way}: no change with gone`)
+      expect(
+        call.at(-1)?.payload.entitled === false,
+        'Handlers are called when access begins or ends',
+        `${way}: no call after the end`,
+      )
     }
     // A read that finds the record brings the subscription back, with a change.
     for (const way of ['missing', 'update']) {

@@ -110,6 +110,30 @@ export const LIVES_OF_HANDLERS = {
       )
   },
 
+  /** "Interrupted work is done again after the next start: at once if the handler ends when its `signal` aborts." */
+  async handedOver({ time, open, platform, deliver, expect, calls }: Stage) {
+    const first = await open({ closeTimeoutMs: SECOND }, (topic, _attempt, signal) => {
+      if (topic !== 'event') return undefined
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(new Error('interrupted')), { once: true }),
+      )
+    })
+    await deliver(first, notice(platform.set('s', 'b', 'purchased'), 'created'))
+    await time.advance(SECOND)
+    await time.until(first.marketplace.close())
+    first.kill()
+    const from = calls.length
+    await open()
+    await time.advance(2 * SECOND)
+    const again = calls.slice(from).filter(({ topic }) => topic === 'event')
+    expect(
+      again.length === 1,
+      'Closing lets work finish',
+      `${again.length} calls at once after an interruption`,
+    )
+    expect(again[0]?.attempt !== 2, 'Closing lets work finish', 'an interruption counts as a try')
+  },
+
   /** "An entry becomes dead only if the process ended or froze five times while it ran alone." */
   async crashes({ time, open, platform, deliver, expect, calls, explain }: Stage) {
     const lives = async (deaths: number, business: string, isLast: boolean) => {

@@ -105,7 +105,18 @@ const LIVES = {
       'Reasons',
       `a rule throws, and the reason is ${failed.reason}`,
     )
+    const before = calls.length
+    await deliver(app, notice(platform.set(bought.uid, 'ruled', 'suspended')))
+    await time.advance(MINUTE)
+    const isChange = ({ topic }: { topic: string }) => topic === 'change'
+    expect(
+      !calls.slice(before).some(isChange),
+      'Changes',
+      'a handler is called while the answer is not known',
+    )
     rule.says = 'no'
+    await time.advance(2 * MINUTE)
+    expect(calls.slice(before).some(isChange), 'Changes', 'no handler is called after the answer is known')
     await deliver(app, notice(platform.set(bought.uid, 'ruled', 'purchased')))
     await time.advance(10 * SECOND)
     const denied = await explain(app, 'ruled')
@@ -281,8 +292,10 @@ const LIVES = {
   async erasure({ time, open, sold, expect, database, platform, deliver }: Stage) {
     const app = await open()
     const { uid } = await sold(app, 'gone-business')
-    await sold(app, 'stays')
+    const stays = await sold(app, 'stays')
     await deliver(app, notice(platform.set(uid, 'gone-business', 'suspended')))
+    // Another business that an event named for a subscription.
+    await deliver(app, notice({ ...stays, business: 'gone-business' }))
     await time.advance(20 * MINUTE)
     await time.until(app.marketplace.businesses.erase('gone-business'))
     await time.advance(5 * MINUTE)

@@ -99,6 +99,8 @@ export async function createStage(database: Database, sabotage: Sabotage | undef
       return own
     },
     deliver,
+    /** A store for a process that gets no notification of the others. */
+    deafStore: () => database.storeFor({ announce: () => {}, watch: () => {} }, time.forProcess()),
     /** A purchase of a new business, which the app has read. */
     async sold(to: Process, business = `b${made++}`, item = OUR_ITEM) {
       const uid = `s${made++}-${business}`
