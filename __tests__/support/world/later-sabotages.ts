@@ -126,7 +126,7 @@ export const LATER_SABOTAGES: readonly DocumentedSabotage[] = [
   },
   {
     what: 'an answer that is kept in memory for a minute',
-    breaks: 'An answer in memory is fresh for 5 s.',
+    breaks: 'A changed decision reaches the other instances within five seconds.',
     source: {
       file: 'entitlement/decision-cache.ts',
       from: 'ttlMs = 5 * SECOND',

@@ -6,7 +6,7 @@ export interface Sight extends Omit<Call, 'reply'> {
   reply: Record
 }
 
-/** How much the answer of a process may be behind: "An answer in memory is fresh for 5 s" (docs/gate.md). */
+/** How much the answer of a process may be behind: "a changed decision reaches the other instances within five seconds" (docs/several-instances.md). */
 const FRESH_MS = 5_000
 const SECOND = 1_000
 const MINUTE = 60 * SECOND

@@ -183,7 +183,7 @@ export const LIVES_OF_ANSWERS = {
     }
   },
 
-  /** "An answer in memory is fresh for 5 s", also where no notification arrives. */
+  /** "A changed decision reaches the other instances within five seconds", also where no notification arrives. */
   async deaf({ time, open, sold, expect, platform, deliver, explain, deafStore }: Stage) {
     const app = await open()
     const deaf = await open({ worker: false }, () => {}, deafStore())
@@ -193,8 +193,8 @@ export const LIVES_OF_ANSWERS = {
     await time.advance(7 * SECOND)
     expect(
       !(await explain(deaf, business)).entitled,
-      'The gate: memory',
-      'an answer in memory is older than 5 s',
+      'Several instances: poolers',
+      'a changed decision has not reached another instance after 7 s',
     )
   },
 
