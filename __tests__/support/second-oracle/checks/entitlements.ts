@@ -118,8 +118,10 @@ export function judgeEntitlements(history: History, belief: Belief): Finding[] {
       for (const sight of belief.sightsOf(uid)) {
         if (newest && sight.reply.updatedAt <= newest.reply.updatedAt) continue
         const { business } = sight.reply
-        // It may have ended meanwhile, and begun again.
-        const isWhole = !newest || belief.adverse(uid, business, newest.at, sight.at).length === 0
+        // It may have ended meanwhile, and begun again, and what the last read showed may not have been stored.
+        const isWhole =
+          !newest ||
+          (belief.isSettled(newest) && belief.adverse(uid, business, newest.at, sight.at).length === 0)
         newest = sight
         const now = belief.gives(sight, business, sight.process) ? sight.reply.item : ''
         // "A second subscription of the same item makes no call."
