@@ -1,16 +1,18 @@
 import '../support/months/disk.js'
 import '../support/simulation/quick-construction.js'
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals'
-import { MINUTE } from '../../lib/base/clock.js'
+import { HOUR, MINUTE } from '../../lib/base/clock.js'
 import { useEngine } from '../support/engines/engines.js'
 import type { VirtualClock } from '../support/machine/virtual-clock.js'
 import { liveCalmly } from '../support/months/calm.js'
 import { FAULT_NAMES, faultsOf } from '../support/months/faults.js'
 import { SABOTAGES_OF_MONTHS } from '../support/months/sabotages.js'
 import { liveThrough, type WorldResult } from '../support/months/world.js'
+import { LIFE_NAMES, live } from '../support/second-oracle/lives/lives.js'
 import { simulate } from '../support/simulation/run.js'
 import { sabotagesOfSeconds } from '../support/simulation/sabotages.js'
 import { createDatabase, type Database } from '../support/world/database.js'
+import { DOCUMENTED_SABOTAGES, detect } from '../support/world/detection.js'
 import { createSharedPostgres } from '../support/world/postgres-database.js'
 import { IN_MONTHS, IN_SECONDS, type Promised } from '../support/world/promises.js'
 
@@ -37,6 +39,77 @@ describe('a world of seconds', () => {
   })
 
   it('has a sabotage for each of its promises', () => expectEach(IN_SECONDS, sabotages))
+})
+
+/** Only the second oracle judges, worlds and its short lives. */
+describe('the second oracle alone', () => {
+  let database: Database
+  const sabotages = sabotagesOfSeconds({ change: (statement) => database.change(statement) })
+
+  beforeAll(async () => {
+    database = await createDatabase()
+  })
+  afterAll(() => database.close())
+
+  it.each(sabotages)(
+    'detects a sabotage in seconds: $what',
+    async ({ promised: _, tilt = {}, ...sabotage }) => {
+      for (let seed = 1; seed <= 100; seed++) {
+        const given = { sabotage, tilt, patienceMs: 30 * MINUTE, isFirstAway: true }
+        const { broken } = await simulate(seed, database, given)
+        if (broken.length > 0) return
+      }
+      for (const name of LIFE_NAMES) if ((await live(name, database, sabotage)).length > 0) return
+      throw new Error('not detected in 100 worlds and the short lives')
+    },
+  )
+
+  it.each(SABOTAGES_OF_MONTHS)(
+    'detects a sabotage in months: $what',
+    async ({ promised: _, fault, instances, ...sabotage }) => {
+      for (let seed = 1; seed <= 3; seed++) {
+        const { broken } =
+          fault === 'none at all'
+            ? await liveCalmly(seed, { days: 20, habit: 'with handlers', instances, sabotage })
+            : await liveThrough(seed, [fault], { sabotage })
+        if (broken.some(({ promised }) => promised === 'documented')) return
+      }
+      throw new Error('not detected in 3 worlds')
+    },
+  )
+})
+
+/** Sabotages of sentences of the documents that the second oracle does not notice, and why. */
+const UNNOTICED: Record<string, string> = {
+  'a subscription that was never read and is given up after three tries':
+    'nothing can be seen from outside: far more than twelve tries are made in the 72 h that it takes too',
+}
+
+/** Sabotages of sentences of the documents. The worlds that meet them have fixed seeds, and the healthy package passes them. */
+describe('the documents', () => {
+  it(
+    'are kept in each life and world that meets a sabotage',
+    async () => {
+      const { noticed, failed } = await detect({ what: 'nothing', breaks: 'nothing', fault: 'platform' })
+      expect({ noticed, failed }).toEqual({ noticed: {}, failed: [] })
+    },
+    15 * MINUTE,
+  )
+
+  it(
+    'are broken by each sabotage, and the second oracle notices all but those above',
+    async () => {
+      const unnoticed: string[] = []
+      for (const sabotage of DOCUMENTED_SABOTAGES) {
+        const { noticed } = await detect(sabotage)
+        if (!noticed.second) unnoticed.push(sabotage.what)
+      }
+      const count = DOCUMENTED_SABOTAGES.length
+      process.stderr.write(`the second oracle notices ${count - unnoticed.length} of ${count} sabotages\n`)
+      expect(unnoticed).toEqual(Object.keys(UNNOTICED))
+    },
+    2 * HOUR,
+  )
 })
 
 describe('a world of months', () => {

@@ -5,6 +5,7 @@ import type { Allowance } from '../../../lib/store/allowance.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
+import type { Witness } from '../second-oracle/witness.js'
 import { ADDRESSES, CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import type { DoorReply } from '../world/door.js'
 import { createProcess, type Process } from '../world/process.js'
@@ -44,10 +45,12 @@ export function createApp(options: {
   platform: Platform
   ledger: Ledger
   sabotage?: Sabotage | undefined
+  /** Writes the log of the second oracle. */
+  witness: Witness
   /** What the store keeps of what may be made up; without it, as much as it does for every app. */
   allowance?: Allowance | undefined
 }) {
-  const { time, disk, random, platform, ledger, sabotage, allowance: most } = options
+  const { time, disk, random, platform, ledger, sabotage, witness, allowance: most } = options
   const killed: Process[] = []
   let running: Process[] = []
   let delivered = 0
@@ -87,7 +90,7 @@ export function createApp(options: {
     const { clientSecret = CLIENT.clientSecret, purchasableUid = OUR_ITEM, handlers = 'all' } = deployed
     const { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl, retention, worker, connect } = deployed
     const own = createProcess({
-      ...{ time, sabotage },
+      ...{ time, sabotage, witness },
       store: connect ? connect() : most ? withAllowance(disk.path(), most) : `sqlite:${disk.path()}`,
       // Statements of a server stop the time by themselves.
       storeNeedsTime: true,
@@ -108,6 +111,7 @@ export function createApp(options: {
         const words = `${from} to ${to} of ${record?.updated_at}`
         return handle({ id, key, business, change: words, entitled }, own)
       })
+      marketplace.onEntitlementChange(() => {})
     }
     if (handlers === 'all' || handlers === 'events') {
       marketplace.onAny(({ id, data }) => {
@@ -175,6 +179,7 @@ export function createApp(options: {
         clock: time.forProcess(),
       }
       await time.until(restoreBackup(options, backup))
+      witness.note({ kind: 'machine', what: 'restored' })
     },
     /** From now on, none of the processes' code runs. */
     kill({ power = false } = {}) {
@@ -183,6 +188,7 @@ export function createApp(options: {
       ledger.onKill()
       if (power) ledger.onPowerCut()
       disk.leave({ power })
+      if (power) witness.note({ kind: 'machine', what: 'power was cut' })
     },
 
     /** Releases the real resources of killed processes, at the end of the world. */

@@ -1,6 +1,8 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { createMarketplace } from '../../../lib/index.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
+import { judge } from '../second-oracle/judge.js'
+import { createWitness } from '../second-oracle/witness.js'
 import { ADDRESSES, CLIENT, DELIVERY_SECRET, OUR_ITEM } from '../settings.js'
 import { type Broken, createVerdict, type Promised, type Tally } from '../world/promises.js'
 import { createRandom, drawingFrom } from '../world/random.js'
@@ -46,6 +48,9 @@ export interface WorldResult {
 /** Everything that a fault may use. */
 export type World = ReturnType<typeof createWorld>
 
+/** The second oracle judges no world with more deliveries. */
+const MOST_DELIVERIES = 20_000
+
 export function createWorld(
   seed: number,
   options: {
@@ -64,26 +69,30 @@ export function createWorld(
     longestMs = Number.POSITIVE_INFINITY,
   } = options
   const random = createRandom(seed)
-  const time = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
+  const clock = createVirtualClock({ isBusy: isAtWork, quietTurns: 2, bootedAt: 12 * DAY, dozeMs })
+  const witness = createWitness(clock)
+  const time = witness.clock(clock)
   const trace: string[] = []
   const verdict = createVerdict(() => `day ${(time.passed() / DAY).toFixed(2)}`)
-  const platform = createPlatformOfMonths({
-    time,
-    random: random.fork(),
-    manners: {
-      wrongSecret: random.pick(['{"error":"unauthorized"}', '', '{"message":"Bad credentials"}']),
-      unknownAddress: random.pick([
-        { status: 404, text: '<html><body>404 Not Found</body></html>' },
-        { status: 404, text: '{"message":"no Route matched with those values"}' },
-        { status: 404, text: '' },
-      ]),
-      movedAway: random.pick(['its record', 'nothing', '403']),
-    },
-  })
+  const platform = witness.platform(
+    createPlatformOfMonths({
+      time,
+      random: random.fork(),
+      manners: {
+        wrongSecret: random.pick(['{"error":"unauthorized"}', '', '{"message":"Bad credentials"}']),
+        unknownAddress: random.pick([
+          { status: 404, text: '<html><body>404 Not Found</body></html>' },
+          { status: 404, text: '{"message":"no Route matched with those values"}' },
+          { status: 404, text: '' },
+        ]),
+        movedAway: random.pick(['its record', 'nothing', '403']),
+      },
+    }),
+  )
   const ledger = createLedger(verdict)
-  const disk = createDisk({ isSmall: isDiskSmall })
+  const disk = witness.disk(createDisk({ isSmall: isDiskSmall }))
   const app: App = createApp({
-    ...{ time, disk, random: random.fork(), platform, ledger, sabotage },
+    ...{ time, disk, random: random.fork(), platform, ledger, sabotage, witness },
     allowance: hasSender ? SMALL_ALLOWANCE : undefined,
   })
   // What a sender has crowded out is sent again, so that only few checks are skipped.
@@ -97,7 +106,9 @@ export function createWorld(
   const sender = hasSender ? createSender({ time, app, random: createRandom(seed + 1), verdict }) : undefined
   const probes = createProbes({ time, app, platform, deliveries, buyers, verdict, ledger, sender })
   return {
-    ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger, sender },
+    ...{ random: random.fork(), fork: random.fork(), time, verdict, platform, ledger, sender, witness },
+    /** How exact the second oracle may be. */
+    exactness: { lateMs: dozeMs, storeMs: 0, skewMs: 0, isForged: hasSender },
     /** The longest that a fault lasts which may last for hours or for days. */
     longestMs,
     ...{ disk, app, deliveries, buyers, probes, trace },
@@ -167,13 +178,19 @@ export async function live(
   body: () => Promise<void>,
 ): Promise<WorldResult> {
   const { seed, faults, command, expected } = names
-  const { time, app, verdict, platform, ledger, disk, trace } = world
+  const { time, app, verdict, platform, ledger, disk, trace, witness } = world
   await loadEverything()
   // In one moment the package draws in the order of its real work, which no seed decides. So one moment has one number.
   const stopDrawing = drawingFrom(() => world.fork.of(String(time.passed())).next())
   try {
     await body()
     await app.close()
+    witness.note({ kind: 'end' })
+    // The judge compares events with calls, so its time grows faster than a flood of months.
+    const isFlooded = witness.log.filter(({ kind }) => kind === 'delivered').length > MOST_DELIVERIES
+    for (const { at, heading, message } of isFlooded ? [] : judge(witness.log, world.exactness)) {
+      verdict.fail('documented', `${heading}: ${message} (on day ${(at / DAY).toFixed(3)})`)
+    }
     verdict.close(expected)
   } catch (error) {
     throw new Error(`${command}: ${error instanceof Error ? error.stack : error}`)

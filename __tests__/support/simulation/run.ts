@@ -3,6 +3,11 @@ import type { AnyEvent, PurchaseChange } from '../../../lib/index.js'
 import type { Hint } from '../../../lib/store/port/store.js'
 import { internals } from '../internals.js'
 import { createVirtualClock } from '../machine/virtual-clock.js'
+import { stillUnequal } from '../second-oracle/expected.js'
+import { judge } from '../second-oracle/judge.js'
+import { examine } from '../second-oracle/lives/lives.js'
+import type { Observation } from '../second-oracle/log.js'
+import { createWitness } from '../second-oracle/witness.js'
 import { CLIENT, OUR_ITEM } from '../settings.js'
 import { createCommerce } from '../world/commerce.js'
 import type { Database } from '../world/database.js'
@@ -18,6 +23,8 @@ import { createTrace } from './trace.js'
 
 /** After the last fault, all promises must hold within this time. Only an older record may stay for an hour. */
 const PATIENCE_MS = 3 * HOUR
+/** So often a world is followed by a short life of the second oracle. */
+export const LIVES_EVERY = 10
 const RETRY_DELAYS_MS = [500, 1_000, 5_000, 20_000]
 
 export interface RunResult {
@@ -29,15 +36,25 @@ export interface RunResult {
   /** All events in order; equal for two runs of one seed. */
   trace: readonly string[]
   profile: Profile
+  /** What the second oracle has judged. */
+  log: readonly Observation[]
+  /** What the first oracle has found, also if only the second judges. */
+  ofFirst: readonly Broken[]
 }
 
 /** One run of the whole system. It depends only on its seed. */
 export async function simulate(
   seed: number,
   database: Database,
-  options: { sabotage?: Sabotage; tilt?: Partial<Profile>; patienceMs?: number } = {},
+  options: {
+    sabotage?: Sabotage
+    tilt?: Partial<Profile>
+    patienceMs?: number
+    /** Whether only the second oracle judges. */
+    isFirstAway?: boolean
+  } = {},
 ): Promise<RunResult> {
-  const { sabotage, tilt, patienceMs = PATIENCE_MS } = options
+  const { sabotage, tilt, patienceMs = PATIENCE_MS, isFirstAway = false } = options
   const random = createRandom(seed)
   const profile = { ...profileOf(random), ...tilt }
   const { durationMs, isLossy, leaseMs, maxStaleMs } = profile
@@ -54,7 +71,9 @@ export async function simulate(
   /** The last reader of a subscription. */
   const readers = new Map<string, Process>()
   const verdict = createVerdict(() => `at ${time.passed() / SECOND} s`)
-  const platform = createRandomPlatform({
+  const ofFirst = isFirstAway ? createVerdict(() => '') : verdict
+  const witness = createWitness(time)
+  const realPlatform = createRandomPlatform({
     time,
     random: random.fork(),
     profile: profile.platform,
@@ -76,8 +95,9 @@ export async function simulate(
     },
     trace,
   })
+  const platform = witness.platform(realPlatform)
   const oracle = createOracle({
-    ...{ time, verdict, platform, database, handlers: profile.handlers, maxStaleMs, leaseMs },
+    ...{ time, verdict: ofFirst, platform, database, handlers: profile.handlers, maxStaleMs, leaseMs },
   })
 
   // ---- processes
@@ -102,7 +122,7 @@ export async function simulate(
     const own = processRandom.fork()
     let watched = (_hint: Hint) => {}
     const process: Process = createProcess({
-      ...{ name, time, random: own, sabotage, fetch: platform.fetch },
+      ...{ name, time, random: own, sabotage, witness, fetch: platform.fetch },
       latencyMs: () => (isWell ? 0 : own.pick(latenciesMs)),
       skewMs: processRandom.between(-profile.skewMs, profile.skewMs),
       store: database.storeFor({
@@ -134,6 +154,7 @@ export async function simulate(
     for (let handler = 0; handler < profile.handlers; handler++) {
       process.marketplace.onPurchaseChange((change, context) => handle(process, handler, change, context))
     }
+    process.marketplace.onEntitlementChange(() => {})
     if (profile.handlesEvents) {
       process.marketplace.onAny((event, context) => handleEvent(process, event as AnyEvent, context.signal))
     }
@@ -324,33 +345,54 @@ export async function simulate(
     await time.advance(durationMs)
 
     isWell = true
-    platform.heal()
+    realPlatform.heal()
+    witness.note({ kind: 'healed' })
     Object.assign(weather, { lost: 0, held: 0, doubled: 0 })
     deliverer.release()
     const healedAt = time.now()
     let open: string | undefined
+    let unequal: string | undefined
     do {
       await time.advance(time.now() - healedAt < 120_000 ? 15_000 : 120_000)
       for (const business of businesses) ask(business)
       await time.rest()
       open = deliverer.underWay() > 0 ? 'deliveries are under way' : await oracle.unfinished()
-    } while (open && verdict.broken.length === 0 && time.now() - healedAt < patienceMs)
-    if (open) verdict.fail('equal', open)
+      unequal = stillUnequal(witness.log)
+    } while ((open || unequal) && verdict.broken.length === 0 && time.now() - healedAt < patienceMs)
+    if (open) ofFirst.fail('equal', open)
     else await oracle.checkEnd()
     // The caches have expired, so every process answers from the store.
     await time.advance(15_000)
     for (const business of businesses) for (let i = 0; i < slots.length; i++) ask(business)
     await time.rest()
     for (; unanswered > 0; unanswered--) verdict.skipped('follow', 'nobody answered')
+    witness.note({ kind: 'end' })
+    unequal = stillUnequal(witness.log)
+    if (unequal)
+      verdict.fail('documented', `When the platform answers, the database becomes equal to it: ${unequal}`)
+    for (const { at, heading, message } of judge(witness.log, exactnessOf(profile))) {
+      verdict.fail('documented', `${heading}: ${message} (at ${at / SECOND} s)`)
+    }
+    if (seed % LIVES_EVERY === 0) {
+      for (const process of ears.keys()) process.kill()
+      for (const { heading, message } of await examine(seed / LIVES_EVERY, database, sabotage))
+        verdict.fail('documented', `${heading}: ${message}`)
+    }
     verdict.close([])
     const command = `npm run simulate -- --seed ${seed}`
-    return { seed, command, ...verdict, trace: lines, profile }
+    return { seed, command, ...verdict, trace: lines, profile, log: witness.log, ofFirst: ofFirst.broken }
   } finally {
     for (const process of ears.keys()) process.kill()
     await time.rest()
     stopDrawing()
   }
 }
+
+const exactnessOf = ({ store, skewMs, pollMs }: Profile) => ({
+  // Without notifications, a process finds the work of others when it looks for it.
+  lateMs: store.hints === 'at once' ? 0 : pollMs,
+  ...{ storeMs: Math.max(...store.latenciesMs), skewMs: 2 * skewMs, isForged: false },
+})
 
 const ORDINARY = {
   act: 13,

@@ -24,6 +24,8 @@ export interface Database {
   subscriptions(): Promise<SubscriptionRow[]>
   /** The entries in the order in which they arrived. */
   journal(): Promise<EntryRow[]>
+  /** Every row of every table as text. */
+  dump(): Promise<string[]>
   /** Writes into the tables behind the back of the package, for sabotage. */
   change(statement: Sql): Promise<void>
   close(): Promise<void>
@@ -58,6 +60,17 @@ export async function createDatabase(): Promise<Database> {
           from subscriptions`.execute(db),
       ),
     journal: () => engine.read((db) => sql<EntryRow>`select * from journal order by seq`.execute(db)),
+    async dump() {
+      const tables = await engine.read((db) =>
+        sql<{ name: string }>`select name from sqlite_master where type = 'table'`.execute(db),
+      )
+      const rows = await Promise.all(
+        tables.map(({ name }) =>
+          engine.read((db) => sql<object>`select * from ${sql.ref(name)}`.execute(db)),
+        ),
+      )
+      return rows.flat().map((row) => JSON.stringify(row))
+    },
     change: (statement) => engine.write(async (trx) => void (await statement.execute(trx))),
     close: () => engine.close(),
   }

@@ -5,6 +5,7 @@
  *     npm run simulate -- 50000 --from 7   # this many worlds, from this seed on
  *     npm run simulate -- --seed 123       # one world, with all its events
  *     npm run simulate -- 1000 --json      # at the end a line of JSON for each kind of world, and nothing else
+ *     npm run simulate -- --life outage    # a short life of the second oracle
  *     npm run simulate -- --months 50      # worlds of weeks with operators' faults, and half as many of 200 days without
  *     npm run simulate -- --months --seed 123 --faults disk,clock
  *     npm run simulate -- --months --calm 'only asks' --seed 123 --days 200 --instances 2
@@ -20,6 +21,7 @@ import type { WorldReport, WorldsRequest } from './worlds.js'
 const { values, positionals } = parseArgs({
   options: {
     seed: { type: 'string' },
+    life: { type: 'string' },
     from: { type: 'string', default: '1' },
     months: { type: 'boolean', default: false },
     faults: { type: 'string' },
@@ -39,7 +41,8 @@ const REPORT_EVERY_MS = 10_000
 
 for (const [kind, share] of SHARES) {
   const first = Number(values.seed ?? values.from)
-  const count = values.seed ? 1 : Math.ceil(Number(positionals[0] ?? (values.months ? 100 : 2_000)) * share)
+  const isOne = values.seed || values.life
+  const count = isOne ? 1 : Math.ceil(Number(positionals[0] ?? (values.months ? 100 : 2_000)) * share)
   if (!Number.isInteger(first) || !(count > 0)) throw new Error('expected whole numbers')
   const began = performance.now()
   let made = 0
@@ -53,10 +56,10 @@ for (const [kind, share] of SHARES) {
   const processes = Math.min(count, availableParallelism())
   await Promise.all(
     Array.from({ length: processes }, (_, core) => {
-      const { faults, calm, days, instances } = values
+      const { faults, calm, days, instances, life } = values
       const request = {
         ...{ kind, from: first + core, count: Math.ceil((count - core) / processes), step: processes },
-        ...{ withTrace: !!values.seed, faults, calm, days, instances },
+        ...{ withTrace: !!isOne, faults, calm, days, instances, life },
       }
       return worlds(request, (report) => {
         made++
@@ -79,6 +82,7 @@ for (const [kind, share] of SHARES) {
 }
 
 function sharesOf(): typeof SHARES {
+  if (values.life) return [['a short life', 1]]
   if (!values.months) return [['seconds of many instances', 1]]
   if (values.calm !== undefined) return [['months without any fault', 1]]
   if (values.faults !== undefined || values.seed) return [['weeks with faults', 1]]

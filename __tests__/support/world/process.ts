@@ -8,7 +8,8 @@ import {
 import type { Hint, Store } from '../../../lib/store/port/store.js'
 import { storeOption } from '../engines/store-option.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
-import { ADDRESSES, DELIVERY_SECRET } from '../settings.js'
+import type { Witness } from '../second-oracle/witness.js'
+import { ADDRESSES, CLIENT, DELIVERY_SECRET } from '../settings.js'
 import { type DoorReply, knock } from './door.js'
 import type { Random } from './random.js'
 import type { Sabotage } from './sabotage.js'
@@ -17,6 +18,8 @@ import type { Sabotage } from './sabotage.js'
 const { setInterval } = globalThis
 globalThis.setInterval = ((callback: () => void, delayMs: number) =>
   setInterval(callback, delayMs).unref()) as typeof setInterval
+
+const RIGHT = `${ADDRESSES.baseUrl} ${ADDRESSES.authUrl} ${CLIENT.clientSecret}`
 
 /** The effect of a call on the database, for the watcher of a world. */
 export type CommitListener = (method: keyof Store, args: readonly unknown[], result: unknown) => void
@@ -43,6 +46,8 @@ export function createProcess(options: {
     platform?: Partial<MarketplaceOptions['platform']>
   }
   sabotage?: Sabotage | undefined
+  /** Writes the log of the second oracle. */
+  witness?: Witness | undefined
   random?: Random
   /** How long a call of the database is under way before it is made, and after. */
   latencyMs?(): number
@@ -117,8 +122,11 @@ export function createProcess(options: {
     return result
   }
 
+  const { app, platform: { baseUrl = ADDRESSES.baseUrl, authUrl = ADDRESSES.authUrl } = {} } = settings
+  const isRight = `${baseUrl} ${authUrl} ${app.clientSecret}` === RIGHT
+  const seen = options.witness?.process(settings, isRight)
   const reroute = sabotage.fetch ?? ((real) => real)
-  const fetchPlatform = reroute(options.fetch)
+  const fetchPlatform = reroute(seen?.fetch(options.fetch) ?? options.fetch)
   async function fetchWhileAlive(...[input, init]: Parameters<typeof fetch>): Promise<Response> {
     try {
       if (platformCut === 0) return await fetchPlatform(input, init)
@@ -145,11 +153,13 @@ export function createProcess(options: {
     clock,
     platform: { ...ADDRESSES, ...settings.platform, fetch: fetchWhileAlive },
   })
-  const marketplace = { ...real, ...sabotage.marketplace?.(real) }
+  const shown = { ...real, ...sabotage.marketplace?.(real) }
+  const marketplace = seen?.marketplace(shown) ?? shown
 
   /** Applies a change for `forMs`; overlapping changes add up. */
   function during(forMs: number, change: (by: 1 | -1) => void) {
     change(1)
+    seen?.trouble(forMs)
     time.after(forMs, () => change(-1))
     troubledUntil = Math.max(troubledUntil, time.now() + forMs)
   }
@@ -166,6 +176,7 @@ export function createProcess(options: {
     troubledUntil: () => troubledUntil,
 
     kill() {
+      seen?.ended()
       state = 'dead'
       waiting = []
       clock.kill()
@@ -207,7 +218,9 @@ export function createProcess(options: {
       return new Promise((resolve) => {
         const nobody = () => resolve({ status: 0, text: '' })
         const request = { url: `/${secret}`, pieces, isCutOff }
+        const replied = seen?.delivered(pieces.join(''), !isCutOff)
         const answered = (reply: DoorReply) => {
+          replied?.(reply)
           onReply(reply)
           resolve(reply)
         }

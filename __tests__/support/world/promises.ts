@@ -28,6 +28,8 @@ export const PROMISES = {
   onward: 'updated_at never goes back',
   entitled: 'a business has access only while the platform shows it, or did within maxStaleMs',
   follow: 'answers follow the store',
+  // By the second oracle: in simulated worlds and in months.
+  documented: 'what can be seen from outside agrees with the documents',
   // By real processes: in chaos.
   read: 'a read follows each notice',
   up: 'a process stays up, listens to notifications, and takes deliveries again after faults',

@@ -4,6 +4,7 @@ import '../simulation/quick-construction.js'
 import { type Habit, liveCalmly } from '../months/calm.js'
 import { type FaultName, faultsOf } from '../months/faults.js'
 import { liveThrough } from '../months/world.js'
+import { type LifeName, live } from '../second-oracle/lives/lives.js'
 import { simulate } from '../simulation/run.js'
 import { createDatabase, type Database } from './database.js'
 import type { Broken, Tally } from './promises.js'
@@ -23,6 +24,8 @@ export interface WorldsRequest {
   calm: string | undefined
   /** The number of instances of such an app. */
   instances: string | undefined
+  /** The name of a short life of the second oracle. */
+  life: string | undefined
 }
 
 /** The result of a world; `broken` names the first broken promise. */
@@ -50,8 +53,17 @@ const numberIn = (text: string | undefined) => (text === undefined ? undefined :
 const KINDS = {
   async 'seconds of many instances'(seed: number) {
     database ??= createDatabase()
-    const { profile, trace, ...lived } = await simulate(seed, await database)
+    const { profile, trace, log: _, ...lived } = await simulate(seed, await database)
     return { ...lived, trace: [JSON.stringify(profile), ...trace] }
+  },
+  async 'a short life'(_seed: number, { life }: WorldsRequest) {
+    database ??= createDatabase()
+    const found = await live(life as LifeName, await database)
+    const broken = found.map(({ heading, message }) => ({
+      ...{ promised: 'documented' as const, ids: [] },
+      message: `${heading}: ${message}`,
+    }))
+    return { broken, command: `npm run simulate -- --life ${life}`, trace: [], tally: {} }
   },
   'weeks with faults': (seed: number, { faults }: WorldsRequest) =>
     liveThrough(seed, faults ? (faults.split(',') as FaultName[]) : faultsOf(seed)),

@@ -1,0 +1,513 @@
+import { describe, expect, it } from '@jest/globals'
+import { judge } from '../support/second-oracle/judge.js'
+import type {
+  Answer,
+  Entry,
+  Observation,
+  Observed,
+  Reply,
+  Rules,
+  Topic,
+} from '../support/second-oracle/log.js'
+import { replyOf } from '../support/second-oracle/witness.js'
+
+const SECOND = 1_000
+const MINUTE = 60 * SECOND
+const HOUR = 60 * MINUTE
+const EXACT = { lateMs: 0, storeMs: 0, skewMs: 0, isForged: false }
+
+/** The judge of the worlds, over logs that are made up: an ordinary one, and one for each promise that it breaks. */
+describe('the second oracle', () => {
+  it('finds nothing in an ordinary life', () => {
+    expect(headings(ordinary())).toEqual([])
+  })
+
+  it.each<[promise: string, breaks: (life: Life) => void]>([
+    ['A payload never grants access', (life) => life.answers('nobody', yes)],
+    ['Reasons', (life) => life.answers('b', { ...yes, reason: 'not_purchased' })],
+    ['Reasons', (life) => life.answers('b', { ...yes, reason: 'made_up' })],
+    ['The gate', (life) => life.answers('b', { ...yes, explanation: '' })],
+    ['The gate', (life) => life.answers('b', { ...yes, accessUntil: '2030-01-01T00:00:00.000Z' })],
+    ['The gate', (life) => life.answers('b', { entitled: false, isRejected: true })],
+    ['one subscription that gives access is enough', (life) => life.answers('b', no('not_read_yet', false))],
+    ['Several items', (life) => life.answers('b', { ...yes, items: ['item', 'another'] })],
+    ['The guard', (life) => life.gate({ entitled: false, known: false, status: 503 })],
+    ['The guard', (life) => life.gate({ entitled: false, known: true, status: 500 })],
+    ['Caches', (life) => life.gate({ entitled: false, known: true, status: 402, cacheControl: 'public' })],
+    ['Everything is bounded', (life) => life.asks('b')],
+    [
+      'When the platform answers, the database becomes equal to it',
+      (life) => {
+        life.reads('s', record('suspended', 2))
+        life.advance(30 * SECOND)
+        life.answers('b', yes)
+      },
+    ],
+    [
+      'While the platform is down, the last answer stands',
+      (life) => {
+        life.advance(73 * HOUR)
+        life.answers('b', yes)
+      },
+    ],
+    [
+      'A subscription that the platform no longer shows ends',
+      (life) => {
+        life.reads('s', { is: 'nothing' })
+        life.answers('b', no('missing'))
+      },
+    ],
+    [
+      'A subscription that the platform no longer shows ends',
+      (life) => {
+        life.delivers(install('uninstalled'))
+        for (let i = 0; i < 40; i++) {
+          life.token({ is: 'refused', status: 403 })
+          life.advance(10 * MINUTE)
+        }
+        life.answers('b', yes)
+      },
+    ],
+    [
+      'An outage is not the end of many',
+      (life) => {
+        life.sells('other', 'b2')
+        life.advance(HOUR)
+        for (let i = 0; i < 4; i++) {
+          life.reads('s', { is: 'nothing' })
+          life.advance(MINUTE)
+        }
+        life.answers('b', no('missing'))
+      },
+    ],
+    [
+      'Reasons',
+      (life) => {
+        life.delivers(notice('new', 'b-new', 'created'))
+        life.advance(30 * SECOND)
+        life.answers('b-new', no('unknown_business'))
+      },
+    ],
+    [
+      'The gate: after a delivery they wait',
+      (life) => {
+        life.delivers(notice('new', 'b-new', 'created'))
+        life.answers('b-new', no('not_read_yet', false))
+      },
+    ],
+    [
+      'The receiver rule',
+      (life) => {
+        life.delivers(notice('new', 'b-new', 'created'))
+        life.advance(MINUTE)
+      },
+    ],
+    [
+      'A read that lags behind its event is repeated',
+      (life) => {
+        life.note({ kind: 'truth', uid: 's', business: 'b', item: 'item', state: 'suspended', updatedAt: 2 })
+        life.delivers(notice('s', 'b'))
+        life.reads('s', record('purchased', 1))
+        life.advance(10 * MINUTE)
+      },
+    ],
+    ['Options: freshness.reconcileEveryMs', (life) => life.advance(60 * HOUR)],
+    [
+      'Options: freshness.reconcileEveryMs',
+      (life) => {
+        life.advance(100 * HOUR)
+        life.reads('s', record('purchased', 1))
+        life.advance(5 * HOUR)
+        life.reads('s', record('purchased', 1))
+      },
+    ],
+    [
+      'Options: reads.concurrency',
+      (life) => {
+        for (let i = 0; i < 5; i++) life.calls('read', { uid: `s${i}` })
+      },
+    ],
+    [
+      'The document is silent on: rate limits',
+      (life) => {
+        life.reads('s', { is: 'throttled', afterMs: 60 * SECOND })
+        life.advance(20 * SECOND)
+        life.reads('s', record('purchased', 1))
+      },
+    ],
+    [
+      'A payload never grants access',
+      (life) => {
+        for (let i = 0; i < 9; i++) life.reads('s', record('purchased', 1))
+      },
+    ],
+    [
+      'lifetime and scope of tokens',
+      (life) => {
+        life.token({ is: 'token', token: 'next' })
+        life.advance(MINUTE)
+        life.token({ is: 'token', token: 'another' })
+      },
+    ],
+    [
+      'lifetime and scope of tokens',
+      (life) => {
+        life.reads('s', { is: 'refused', status: 401 }, 'ended')
+        life.advance(10 * SECOND)
+        life.reads('s', record('purchased', 1), 'ended')
+      },
+    ],
+    [
+      'never two at once',
+      (life) => {
+        life.begins('change', change('c1', 'purchased', 'suspended'))
+        life.advance(SECOND)
+        life.begins('change', change('c2', 'suspended', 'purchased'))
+      },
+    ],
+    ['in order', (life) => life.handles('change', change('c1', 'suspended', 'purchased'))],
+    [
+      'Handlers: success and retries',
+      (life) => {
+        life.handles('event', event('again'))
+        life.handles('event', event('again'), 2)
+      },
+    ],
+    [
+      'Handlers: success and retries',
+      (life) => {
+        life.fails('event', event('e2'), 1)
+        life.handles('event', event('e2'), 2)
+      },
+    ],
+    ['Handlers: success and retries', (life) => life.handles('event', event('e3'), 14)],
+    [
+      'Methods: onHandlerError',
+      (life) => {
+        life.fails('event', event('e4'), 1)
+        life.advance(MINUTE)
+      },
+    ],
+    [
+      'Handlers: time',
+      (life) => {
+        life.begins('event', event('e5'))
+        life.advance(MINUTE)
+      },
+    ],
+    [
+      'Options: handlers.concurrency',
+      (life) => {
+        for (let i = 0; i < 9; i++) life.begins('event', { ...event(`e${i}`), uid: `u${i}` })
+      },
+    ],
+    [
+      'An older record never replaces a newer one',
+      (life) => life.handles('change', { ...change('c1', 'purchased', 'suspended'), updatedAt: 0 }),
+    ],
+    ['Changes', (life) => life.handles('change', { ...change('c1', 'purchased', null), gone: null })],
+    [
+      'Changes',
+      (life) => life.handles('change', { ...change('c1', 'purchased', 'purchased'), entitled: false }),
+    ],
+    [
+      'Changes: cause',
+      (life) => life.handles('change', { ...change('c1', 'purchased', 'purchased'), cause: 'request' }),
+    ],
+    [
+      'Every observed change reaches every handler at least once',
+      (life) => {
+        life.reads('s', record('suspended', 2))
+        life.advance(2 * HOUR)
+      },
+    ],
+    [
+      'Every observed change reaches every handler at least once',
+      (life) => {
+        life.handles('change', change('c1', 'purchased', 'purchased'))
+        life.handles('change', change('c2', 'purchased', 'purchased'))
+      },
+    ],
+    [
+      'Acknowledged means on disk',
+      (life) => {
+        life.delivers(notice('s', 'b', 'created'))
+        life.reads('s', record('purchased', 1))
+        life.advance(2 * HOUR)
+      },
+    ],
+    ['Acknowledged means on disk', (life) => life.delivers(notice('s', 'b'), 503)],
+    ['Options: durations that are no option', (life) => life.delivers(notice('s', 'b'), 0)],
+    [
+      'Handlers are called when access begins or ends',
+      (life) => {
+        life.reads('s', record('suspended', 2))
+        life.advance(MINUTE)
+      },
+    ],
+    [
+      'Handlers are called when access begins or ends',
+      (life) => life.handles('entitlement', entitlement('n2', [], ['item'])),
+    ],
+    [
+      'Handlers are called when access begins or ends',
+      (life) => life.handles('entitlement', entitlement('n2', ['item'], ['another'])),
+    ],
+    [
+      'An erasure leaves no uid',
+      (life) => life.note({ kind: 'erased', business: 'b', uids: ['s'], left: ['a row'] }),
+    ],
+    [
+      'Closing lets work finish',
+      (life) => {
+        life.note({ kind: 'closing', process: 'p' })
+        life.advance(MINUTE)
+      },
+    ],
+    [
+      'Closing lets work finish',
+      (life) => {
+        life.note({ kind: 'closing', process: 'p' })
+        life.note({ kind: 'closed', process: 'p' })
+        life.advance(SECOND)
+        life.reads('s', record('purchased', 1))
+      },
+    ],
+    [
+      'Health that is ok means that the app works',
+      (life) => {
+        life.note({ kind: 'handler error', process: 'p', id: 'e1', retryInMs: null })
+        life.advance(HOUR)
+        life.health('ok')
+      },
+    ],
+    [
+      'Health that is ok means that the app works',
+      (life) => {
+        for (let i = 0; i < 10; i++) {
+          life.reads(i % 2 ? 's' : 's2', { is: 'failed' }, i % 2 ? 'token' : 'token2')
+          life.advance(10 * SECOND)
+        }
+        life.health('ok')
+      },
+    ],
+    [
+      'Health that is ok means that the app works',
+      (life) => {
+        for (let i = 0; i < 9; i++) life.delivers(notice('s', 'b'), 503)
+        life.health('degraded', 'shapes_refused')
+      },
+    ],
+    ['Health that is ok means that the app works', (life) => life.health('degraded', 'reads_failing')],
+    ['Health that is ok means that the app works', (life) => life.health('ok', 'reads_failing')],
+  ])('notices a log that breaks "%s"', (promise, breaks) => {
+    const life = ordinary()
+    life.advance(20 * MINUTE)
+    breaks(life)
+    expect(headings(life).filter((heading) => heading.includes(promise))).not.toEqual([])
+  })
+
+  it('knows that what is replayed may follow later entries', () => {
+    const life = ordinary()
+    life.reads('s', record('suspended', 2))
+    life.handles('change', { ...change('c2', 'purchased', 'suspended'), updatedAt: 2, entitled: false })
+    life.handles('entitlement', { ...entitlement('n2', [], ['item']), reason: 'not_purchased' })
+    life.advance(MINUTE)
+    life.note({ kind: 'requested', process: 'p', what: 'replay', business: '', uid: '' })
+    life.advance(SECOND)
+    life.handles('change', { ...change('dead', null, 'purchased'), entitled: false })
+    life.advance(HOUR)
+    life.reads('s', record('purchased', 3))
+    life.handles('change', { ...change('c3', 'suspended', 'purchased'), updatedAt: 3 })
+    life.handles('entitlement', entitlement('n3', ['item'], []))
+    life.advance(MINUTE)
+    expect(headings(life)).toEqual([])
+  })
+
+  it('knows that a second subscription of the same item makes no call', () => {
+    const life = ordinary()
+    life.delivers(notice('s2', 'b', 'created'))
+    life.reads('s2', record('purchased', 1))
+    life.handles('event', event('e2', notice('s2', 'b', 'created').data))
+    life.handles('change', { ...change('c1', null, 'purchased'), uid: 's2' })
+    life.advance(MINUTE)
+    expect(headings(life)).toEqual([])
+  })
+
+  it.each([
+    ['announced the change', 'before', ['Changes: cause']],
+    ['came while the subscription was read at its former business', 'during', []],
+  ])('knows the cause of a change that a regular read shows after an event which %s', (_, when, found) => {
+    const life = ordinary()
+    life.advance(HOUR)
+    if (when === 'before') life.delivers(notice('s', 'b2'))
+    life.advance(10)
+    const call = life.calls('read', { uid: 's' })
+    life.advance(10)
+    if (when === 'during') life.delivers(notice('s', 'b2'))
+    life.advance(10)
+    life.note({ kind: 'answered call', call, reply: { is: 'nothing' } })
+    life.reads('s', record('purchased', 2, 'b2'))
+    const moved = { ...change('c1', null, 'purchased'), business: 'b2', updatedAt: 2, cause: 'reconcile' }
+    life.handles('change', moved)
+    expect(headings(life)).toEqual(found)
+  })
+
+  it.each<[what: string, reply: Reply, status: number, text: string]>([
+    ['a rate limit', { is: 'throttled', afterMs: 7_000 }, 429, '{}'],
+    ['a refusal', { is: 'refused', status: 403 }, 403, '{"error":"forbidden"}'],
+    ['wrong credentials, which concern the app', { is: 'failed' }, 401, '{"error":"invalid_client"}'],
+    ['a page', { is: 'failed' }, 200, '<html>'],
+    ['an error with status 200', { is: 'failed' }, 200, '{"success":false,"errors":[]}'],
+    ['an empty list', { is: 'nothing' }, 200, '{"data":{"subscriptions":[]}}'],
+  ])('reads %s', (_what, reply, status, text) => {
+    const response = { status, headers: { get: () => '7' } }
+    expect(replyOf(response, text, { isToken: false, uid: 's' })).toEqual(reply)
+  })
+})
+
+// ---- made-up logs
+
+type Life = ReturnType<typeof createLife>
+
+const RULES: Rules = {
+  ...{ items: ['item', 'another'], maxStaleMs: 72 * HOUR, reconcileEveryMs: 24 * HOUR, waitMs: 2_000 },
+  ...{ isWorker: true, hasRule: false, isRight: true, readsAtOnce: 4, handlersAtOnce: 8 },
+  ...{ retryDelaysMs: Array(12).fill(5 * SECOND), timeoutMs: 30 * SECOND, closeTimeoutMs: 10 * SECOND },
+}
+const yes: Answer = { entitled: true, known: true, reason: 'purchased', items: ['item'], explanation: 'so' }
+const no = (reason: string, known = true): Answer => ({
+  entitled: false,
+  known,
+  reason,
+  items: [],
+  explanation: 'so',
+})
+const record = (state: string, updatedAt: number, business = 'b'): Reply => ({
+  ...{ is: 'record', business, item: 'item', state, updatedAt },
+})
+const notice = (uid: string, business: string, event_type = 'update') => ({
+  entity_name: 'purchasable_subscription',
+  event_type,
+  data: { subscription_uid: uid, business_id: business, purchasable_uid: 'item' },
+})
+const install = (event_type: string) => ({
+  entity_name: 'application',
+  event_type,
+  data: { business_id: 'b', app_code_name: 'ours' },
+})
+const NOTHING: Entry = {
+  ...{
+    id: '',
+    business: 'b',
+    uid: 's',
+    name: '',
+    data: '',
+    from: null,
+    to: null,
+    gone: null,
+    updatedAt: null,
+  },
+  ...{ entitled: null, reason: '', cause: '', items: [], previousItems: [] },
+}
+const change = (id: string, from: string | null, to: string | null): Entry => ({
+  ...NOTHING,
+  ...{ id, from, to, updatedAt: 1, entitled: true, cause: 'event' },
+})
+const event = (id: string, data: object = notice('s', 'b', 'created').data): Entry => ({
+  ...NOTHING,
+  ...{ id, name: 'purchasable_subscription/create', data: JSON.stringify(data) },
+})
+const entitlement = (id: string, items: string[], previousItems: string[]): Entry => ({
+  ...NOTHING,
+  ...{ id, uid: '', items, previousItems, entitled: items.length > 0, reason: 'purchased', cause: 'event' },
+})
+
+/** A business buys, the app reads that, calls its handlers, and answers. */
+function ordinary() {
+  const life = createLife()
+  life.note({ kind: 'process began', process: 'p', rules: RULES })
+  for (const topic of ['change', 'entitlement', 'event'] as const)
+    life.note({ kind: 'registered', process: 'p', topic })
+  life.advance(MINUTE)
+  life.note({ kind: 'truth', uid: 's', business: 'b', item: 'item', state: 'purchased', updatedAt: 1 })
+  life.sells('s', 'b')
+  life.handles('event', event('e1'))
+  life.handles('change', change('c0', null, 'purchased'))
+  life.handles('entitlement', entitlement('n1', ['item'], []))
+  life.advance(MINUTE)
+  life.answers('b', yes)
+  life.health('ok')
+  return life
+}
+
+function createLife() {
+  const log: Observation[] = []
+  let at = 0
+  let numbers = 0
+  const note = (observed: Observed) => void log.push({ at, ...observed })
+  const calls = (of: 'token' | 'read', { uid = '', token = 'token', business = 'b' }) => {
+    const call = numbers++
+    note({ kind: 'called', process: 'p', call, of, business, uid, token })
+    return call
+  }
+  const begins = (topic: Topic, entry: Entry, attempt = 1) => {
+    const run = numbers++
+    note({ kind: 'handler began', process: 'p', run, handler: `${topic} 0`, topic, entry, attempt })
+    return run
+  }
+  const ask = (business: string, by: 'explain' | 'gate') => {
+    const number = numbers++
+    note({ kind: 'asked', process: 'p', ask: number, by, business })
+    return number
+  }
+
+  return {
+    log,
+    note,
+    calls,
+    begins,
+    advance(ms: number) {
+      at += ms
+    },
+    reads(uid: string, reply: Reply, token = 'token') {
+      const business = reply.is === 'record' ? reply.business : token === 'token2' ? 'b2' : 'b'
+      const call = calls('read', { uid, token, business })
+      note({ kind: 'answered call', call, reply })
+    },
+    token(reply: Reply) {
+      note({ kind: 'answered call', call: calls('token', {}), reply })
+    },
+    delivers(body: object, status = 200) {
+      const delivery = numbers++
+      note({ kind: 'delivered', process: 'p', delivery, body: JSON.stringify(body), isWhole: true })
+      if (status > 0) note({ kind: 'replied', delivery, status })
+      else this.advance(MINUTE)
+    },
+    sells(uid: string, business: string) {
+      this.delivers(notice(uid, business, 'created'))
+      this.reads(uid, record('purchased', 1, business))
+    },
+    handles(topic: Topic, entry: Entry, attempt = 1) {
+      note({ kind: 'handler ended', run: begins(topic, entry, attempt), isDone: true })
+    },
+    fails(topic: Topic, entry: Entry, attempt: number) {
+      note({ kind: 'handler ended', run: begins(topic, entry, attempt), isDone: false })
+    },
+    asks: (business: string) => {
+      ask(business, 'explain')
+      at += HOUR
+    },
+    answers: (business: string, answer: Answer) =>
+      note({ kind: 'answered', ask: ask(business, 'explain'), answer }),
+    gate: (answer: Answer) =>
+      note({ kind: 'answered', ask: ask('b', 'gate'), answer: { cacheControl: 'no-store', ...answer } }),
+    health: (status: string, ...problems: string[]) =>
+      note({ kind: 'health', process: 'p', status, problems }),
+  }
+}
+
+function headings(life: Life): string[] {
+  life.note({ kind: 'end' })
+  return judge(life.log, EXACT).map(({ heading }) => heading)
+}
