@@ -187,9 +187,12 @@ export async function live(
     await app.close()
     witness.note({ kind: 'end' })
     // The judge compares events with calls, so its time grows faster than a flood of months.
-    const isFlooded = witness.log.filter(({ kind }) => kind === 'delivered').length > MOST_DELIVERIES
-    for (const { at, heading, message } of isFlooded ? [] : judge(witness.log, world.exactness)) {
-      verdict.fail('documented', `${heading}: ${message} (on day ${(at / DAY).toFixed(3)})`)
+    if (witness.log.filter(({ kind }) => kind === 'delivered').length > MOST_DELIVERIES)
+      verdict.skipped('documented', 'a flood is too much for the second oracle')
+    else {
+      verdict.made('documented')
+      for (const { at, heading, message } of judge(witness.log, world.exactness))
+        verdict.fail('documented', `${heading}: ${message} (on day ${(at / DAY).toFixed(3)})`)
     }
     verdict.close(expected)
   } catch (error) {

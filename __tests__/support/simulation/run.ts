@@ -370,6 +370,7 @@ export async function simulate(
     unequal = stillUnequal(witness.log)
     if (unequal)
       verdict.fail('documented', `When the platform answers, the database becomes equal to it: ${unequal}`)
+    verdict.made('documented')
     for (const { at, heading, message } of judge(witness.log, exactnessOf(profile))) {
       verdict.fail('documented', `${heading}: ${message} (at ${at / SECOND} s)`)
     }

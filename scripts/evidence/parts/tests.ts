@@ -65,6 +65,7 @@ export const TESTS: Part = {
 const LISTS: readonly { list: string; describe: string; mayMiss: number }[] = [
   { list: 'seconds', describe: 'a world of seconds detects a sabotage', mayMiss: 0 },
   { list: 'months', describe: 'a world of months detects a sabotage', mayMiss: 0 },
+  { list: 'documents', describe: 'the documents are broken by a sabotage', mayMiss: 0 },
 ]
 const LONG = ['--config', 'jest.long.config.mjs', '--runInBand', '--testNamePattern']
 
