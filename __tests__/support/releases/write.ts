@@ -13,7 +13,10 @@ import { platformOf, RELEASE_ADDRESSES, RELEASE_APP, RELEASE_SECRET } from './pl
 /** The database of this version after some life (`live`), as SQL. `address`: an empty database. */
 export async function dumpOfThisVersion(address: string): Promise<string> {
   await live(address)
-  return address.startsWith('sqlite:') ? dumpSqlite(address.slice('sqlite:'.length)) : dumpPostgres(address)
+  const isFile = address.startsWith('sqlite:')
+  const dump = await (isFile ? dumpSqlite(address.slice('sqlite:'.length)) : dumpPostgres(address))
+  // The stack of the handler's error has the folder of the project.
+  return dump.replaceAll(process.cwd(), '/app')
 }
 
 /**

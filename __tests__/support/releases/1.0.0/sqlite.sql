@@ -192,16 +192,16 @@ insert into journal (seq, id, kind, name, topic, key, business_uid, subscription
 insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) values (5, '01a21861-a52e-7c33-be2c-eebbbc39e23b', 'event', 'purchasable_subscription/create', 'event:purchasable_subscription/create', 'subscription:salon-1', 'salon', 'salon-1', 'unhandled', 0, null, 1795705382203, null, null, null, null, null, '2fabc262', 0, null, '{"entity_name":"purchasable_subscription","event_type":"created","data":{"business_id":"salon","purchasable_uid":"item","subscription_uid":"salon-1"}}');
 
 insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) values (6, '01a21861-a572-7c74-922f-0cac0fbbeb3c', 'change', '', 'change', 'changes:salon', 'salon', 'salon-1', 'pending', 1, 'Error: the handler fails', 1795705382307, 1795705387462, 1795705382462, 'vm/1472/61386760/BStSvRjR5jz6/10', null, 'event', null, 0, 'Error: the handler fails
-    at /tmp/q/n/__tests__/support/releases/write.ts:26:41
-    at handler (/tmp/q/n/lib/work/handling/handlers.ts:34:51)
-    at handler (/tmp/q/n/lib/work/handling/call-handler.ts:36:44)
-    at call (/tmp/q/n/lib/operations/reporting.ts:113:70)
-    at Object.around [as call] (/tmp/q/n/lib/work/handling/call-handler.ts:36:24)
-    at call (/tmp/q/n/lib/work/handling/call-handlers.ts:152:21)
+    at /app/__tests__/support/releases/write.ts:26:41
+    at handler (/app/lib/work/handling/handlers.ts:34:51)
+    at handler (/app/lib/work/handling/call-handler.ts:36:44)
+    at call (/app/lib/operations/reporting.ts:113:70)
+    at Object.around [as call] (/app/lib/work/handling/call-handler.ts:36:24)
+    at call (/app/lib/work/handling/call-handlers.ts:152:21)
     at Array.map (<anonymous>)
-    at Object.map [as call] (/tmp/q/n/lib/work/handling/call-handlers.ts:151:14)
-    at call (/tmp/q/n/lib/work/handling/dispatcher.ts:149:36)
-    at runInSlot (/tmp/q/n/lib/work/leases/lease-loop.ts:116:7)', '{"id":"01a21861-a572-7c74-922f-0cac0fbbeb3c","business_uid":"salon","subscription_uid":"salon-1","from":null,"to":"suspended","gone":null,"cause":"event","record":{"uid":"salon-1","business_uid":"salon","purchasable_uid":"item","purchase_state":"suspended","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null},"observedAt":"2026-11-26T15:03:02.258Z"}');
+    at Object.map [as call] (/app/lib/work/handling/call-handlers.ts:151:14)
+    at call (/app/lib/work/handling/dispatcher.ts:149:36)
+    at runInSlot (/app/lib/work/leases/lease-loop.ts:116:7)', '{"id":"01a21861-a572-7c74-922f-0cac0fbbeb3c","business_uid":"salon","subscription_uid":"salon-1","from":null,"to":"suspended","gone":null,"cause":"event","record":{"uid":"salon-1","business_uid":"salon","purchasable_uid":"item","purchase_state":"suspended","purchase_price":"9.99","updated_at":"2026-11-01T10:00:00.000Z","created_at":"2026-11-01T10:00:00.000Z","payment_type":"monthly","cancellation_date":null,"expiration_date":null},"observedAt":"2026-11-26T15:03:02.258Z"}');
 
 insert into journal (seq, id, kind, name, topic, key, business_uid, subscription_uid, status, attempts, error, received_at, due_at, settled_at, tried_under, issues, cause, secret, unread, stack, payload) values (7, '01a21861-a726-72a8-90a5-510da30f6385', 'event', 'purchasable_subscription/create', 'event:purchasable_subscription/create', 'subscription:gym-1', 'gym', 'gym-1', 'unhandled', 0, null, 1795705382695, null, null, null, null, null, '2fabc262', 1, null, '{"entity_name":"purchasable_subscription","event_type":"created","data":{"business_id":"gym","purchasable_uid":"item","subscription_uid":"gym-1"}}');
 
