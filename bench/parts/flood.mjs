@@ -24,6 +24,7 @@ const MADE_UP = [
 /** What the store keeps of the flood, if it is soon full. */
 const FEW = {
   event: { rows: 5_000, bytes: 10_000_000 },
+  known: { rows: 5_000, bytes: 10_000_000 },
   unrecognised: { rows: 500, bytes: 1_000_000 },
   subscriptions: 5_000,
 }

@@ -91,7 +91,9 @@ export function createDecisionLoads(options: {
           if (isRepeat) continue
           const waitedMs = clock.monotonic() - beganAt
           const decision = decide(businessUid, subscriptions, rules, clock.now(), search)
-          const owed = subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0)
+          const owed = awaited(
+            subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0),
+          )
           if (!decision.entitled || owed.some(isAfterQuiet)) spent.delete(businessUid)
           const spentMs = Math.max(waitedMs, spent.get(businessUid) ?? 0)
           const left = [...owed.map(leftMs), search ? leftOfSearchMs(search) : 0]
@@ -177,6 +179,15 @@ function isAfterQuiet(subscription: Subscription): boolean {
 
 function owedSince({ owedSince, requestedAt }: Subscription): number | null {
   return owedSince ?? requestedAt
+}
+
+/** More subscriptions that were never read come to a business at once only if somebody makes them up. */
+const MOST_BOUGHT_AT_ONCE = 3
+
+/** Those for which a page waits. New ones that somebody makes up all the time would hold up every *no* of the business. */
+function awaited(owed: readonly Subscription[]): readonly Subscription[] {
+  const read = owed.filter(wasRead)
+  return owed.length - read.length > MOST_BOUGHT_AT_ONCE ? read : owed
 }
 
 /**
