@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { systemClock } from '../../lib/base/clock.js'
+import { connectError } from '../../lib/postgres/pool.js'
 import { createUnanswered } from '../../lib/postgres/unanswered.js'
 import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
@@ -127,6 +128,13 @@ describe('C275 commits that hang', () => {
     expect(now.length).toBeLessThanOrEqual(2)
     expect(now).not.toEqual(expect.arrayContaining(before))
     expect(await store.listEntries({})).toHaveLength(3)
+  })
+
+  it('hide no error with a code, by which a call is tried again', () => {
+    const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
+    const late = new Error('timeout exceeded when trying to connect')
+    expect([connectError(refused, 3), connectError(late, 0)]).toEqual([refused, late])
+    expect(connectError(late, 3)).toMatchObject({ message: expect.stringContaining('has not answered 3') })
   })
 
   it.each([1, 4, 8, 40])(

@@ -152,7 +152,7 @@ describe('the logger', () => {
     })
     expect((await deliver(sampleDelivery('application/installed'))).status).toBe(503)
     expect(lines.map(([, , message]) => message)).toContain(
-      'verifyDelivery failed, so a delivery was refused with 503: Error: no valid signature for /hooks/[secret]',
+      'A delivery was refused with 503, because verifyDelivery or the store failed: Error: no valid signature for /hooks/[secret]',
     )
     const everyByte = (text: string) => Buffer.from(text).toString('hex').replace(/../g, '%$&')
     const forms = [...secrets, app.clientSecret].flatMap((secret) => [

@@ -1,5 +1,5 @@
 import { type Clock, SECOND } from '../base/clock.js'
-import { MarketplaceError } from '../base/errors.js'
+import { MarketplaceError, messageOf } from '../base/errors.js'
 import { createLine } from '../base/line.js'
 import { withDeadline } from '../base/waiting.js'
 import { requireInstalled } from '../store/sql/installed.js'
@@ -98,8 +98,7 @@ export function createConnections(
     } catch (error) {
       // A connection that arrives at this moment is for another caller.
       connecting.then((loan) => loan.release()).catch(() => {})
-      const held = unanswered.count()
-      throw held > 0 ? new Error(allBusy(held)) : error
+      throw connectError(error, unanswered.count())
     } finally {
       hasLeft = true
       leave()
@@ -140,9 +139,14 @@ export function createConnections(
   }
 }
 
-/** Nothing is wrong with the network then, as the error of the driver would say. */
-function allBusy(held: number): string {
-  return `no connection is free: the database has not answered ${held} of them, which keep their places. Perhaps its commits wait for a disk or a standby`
+/**
+ * The error of a connection that was not lent. If the wait for a place was too long, while connections without an answer keep
+ * theirs, nothing is wrong with the network, as the driver would say. Any other error keeps its code, by which it is tried again.
+ */
+export function connectError(error: unknown, held: number): unknown {
+  if (held === 0 || !/^(timeout exceeded|no answer)/.test(messageOf(error))) return error
+  const why = `the database has not answered ${held} of them, which keep their places`
+  return new Error(`no connection is free: ${why}. Perhaps its commits wait for a disk or a standby`)
 }
 
 type OwnPool = PostgresPool & { end(): Promise<void> }

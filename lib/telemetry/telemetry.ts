@@ -124,7 +124,7 @@ export type Telemetry = ReturnType<typeof createTelemetry>
 
 /** What has failed in the background, by the part of the package that has noticed it. */
 const FAILED = {
-  receiving: 'verifyDelivery failed, so a delivery was refused with 503',
+  receiving: 'A delivery was refused with 503, because verifyDelivery or the store failed',
   handling: 'The look for entries to handle failed',
   reading: 'The look for subscriptions to read failed',
   searching: 'The look for businesses to search failed',

@@ -275,12 +275,13 @@ const BEHIND_MS = 250
 const MAX_AT_ONCE = 100
 
 /**
- * Whether a requested read waits behind others, so that `readFirst` would help the visitor who waits for it. Also one that has
- * failed: after an outage its next try is as late as the reads of all that was delivered meanwhile.
+ * Whether a requested read waits behind others, so that `readFirst` would help the visitor who waits for it. Also a first read
+ * that has failed: after an outage its next try is as late as those of all that was made up meanwhile.
  */
 export function isBehindOthers(subscriptions: readonly Subscription[], now: number): boolean {
   return subscriptions.some(
-    ({ pending, refreshAt }) => pending && refreshAt !== null && now - refreshAt >= BEHIND_MS,
+    ({ pending, failure, record, refreshAt }) =>
+      pending && (failure === null || record === null) && refreshAt !== null && now - refreshAt >= BEHIND_MS,
   )
 }
 
