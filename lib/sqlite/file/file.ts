@@ -171,11 +171,12 @@ export async function openSqliteFile(options: {
         if (isThere && wal?.reaches(PAGES_AT_CLOSE))
           await thread.run('pragma wal_checkpoint(truncate)').catch(() => {})
         // libsql closes a connection only when its statements are collected as garbage, and SQLite then deletes the `-wal`
-        // file. By that time the file may belong to another database of this name.
+        // file. By that time the file may belong to another database of this name. SQLite changes the mode only while no
+        // other connection is open, as those of the threads are.
         if (library.name === 'libsql' && isThere)
           cleanup.push(
             () => connection.exec('pragma journal_mode = delete'),
-            () => thread.end(),
+            () => Promise.all([thread.end(), checks.end()]),
           )
         await cleanUp()
       },
