@@ -92,8 +92,8 @@ export const AIMS = [
     ),
   ),
   aim(
-    'snapshot: reply to a delivery beside a transaction that is open, beside none',
-    at('snapshot', 'open', 'replyMs'),
+    'snapshot: CPU of a delivery with its read and handlers, process and server, beside a transaction that is open, beside none',
+    at('snapshot', 'open', 'allCpuMicros'),
     { over: 'quiet', atMost: 1.2 },
   ),
   ...[

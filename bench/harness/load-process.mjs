@@ -7,6 +7,8 @@ const BUCKETS_PER_MS = 100
 /** A prime, so its multiples visit every number below `spread`. */
 const STEP = 7_919
 const PLACE = Buffer.from('0000000')
+/** The last number that was sent to each port: the next call goes on after it, so that together they visit all. */
+const numbers = new Map()
 
 /**
  * Posts on raw sockets, because on a small machine the sender takes its CPU time from the server that it measures. The
@@ -15,7 +17,7 @@ const PLACE = Buffer.from('0000000')
 async function post(options) {
   const { connections, durationMs, perSecond, count = Number.POSITIVE_INFINITY } = options
   const latencies = new Uint32Array(BUCKETS)
-  const run = { begun: 0, refused: 0, firstRefusal: '', requests: 0, number: 0 }
+  const run = { begun: 0, refused: 0, firstRefusal: '', requests: 0 }
   const cpuBefore = process.cpuUsage()
   const start = performance.now()
   const end = durationMs === undefined ? Number.POSITIVE_INFINITY : start + durationMs
@@ -68,8 +70,9 @@ function converse({ port, spread, ...options }, run, latencies, { start, end, co
       if (dueAt > sentAt) return void setTimeout(send, dueAt - sentAt)
       run.begun++
       if (places.length > 0) {
-        run.number = (run.number + STEP) % spread
-        for (const place of places) writeNumber(request, place, run.number)
+        const number = ((numbers.get(port) ?? 0) + STEP) % spread
+        numbers.set(port, number)
+        for (const place of places) writeNumber(request, place, number)
       }
       socket.write(request)
     }
