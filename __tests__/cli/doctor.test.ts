@@ -237,6 +237,17 @@ describe('doctor', () => {
     })
   })
 
+  it('warns of an address of the platform whose reply is an error of its own', async () => {
+    const broken = await serve((_req, res) => void res.writeHead(503).end())
+    const { checks } = await examine(['doctor'], { ...running.env, MARKETPLACE_AUTH_URL: broken })
+    expect(checks.host).toMatchObject({
+      status: 'warning',
+      text: `${new URL(broken).host} of MARKETPLACE_AUTH_URL answers with 503`,
+      fix: 'Try again later, or check the address.',
+    })
+    expect(checks.token).toMatchObject({ status: 'failed' })
+  })
+
   it('asks for a token of the last business that has the app by the journal, if none has bought it', async () => {
     const store = await engine.freshAddress()
     const { platform, marketplace } = await createScene({ store })

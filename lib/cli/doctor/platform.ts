@@ -35,25 +35,28 @@ export function createSkewWatch(given: typeof globalThis.fetch | undefined) {
 }
 
 /**
- * Whether both addresses of the platform answer, whatever the reply is. With another `baseUrl` the database seems to be that
- * of another app, so this check comes first.
+ * Whether both addresses of the platform answer; a warning for a reply of 500 or more. With another `baseUrl` the database
+ * seems to be that of another app, so this check comes first.
  */
 export async function checkHosts({
   fetch: send = globalThis.fetch,
   ...addresses
 }: MarketplaceOptions['platform']): Promise<Finding> {
   const silent: string[] = []
+  const broken: string[] = []
   for (const [option, name] of Object.entries(ADDRESSES)) {
     const address = addresses[option as keyof typeof ADDRESSES]
     try {
       const reply = await send(address, { redirect: 'manual', signal: AbortSignal.timeout(TIMEOUT_MS) })
       reply.body?.cancel().catch(() => {})
+      if (reply.status >= 500) broken.push(`${new URL(address).host} of ${name} answers with ${reply.status}`)
     } catch (error) {
       silent.push(`${new URL(address).host} of ${name} does not answer (${codeOf(error)})`)
     }
   }
-  if (silent.length === 0) return ok('both addresses of the platform answer')
-  return failed(silent.join('; '), FIXES.platform_unreachable)
+  if (silent.length > 0) return failed(silent.join('; '), FIXES.platform_unreachable)
+  if (broken.length > 0) return warning(broken.join('; '), 'Try again later, or check the address.')
+  return ok('both addresses of the platform answer')
 }
 
 const ADDRESSES = { baseUrl: 'MARKETPLACE_BASE_URL', authUrl: 'MARKETPLACE_AUTH_URL' } as const
