@@ -41,6 +41,17 @@ describe('the words after Read again', () => {
     expect(words([one({})], [], 'store_unavailable')).toMatch(/^The outcome is not known: /)
   })
 
+  it('say what is no longer of this business, and that what was tracked is not read yet', () => {
+    const [a, b] = [one({ subscription_uid: 'a' }), one({ subscription_uid: 'b' })]
+    const left = 'No longer of this business, because it belongs to another or was erased: b.'
+    expect(words([b], [])).toBe(left)
+    expect(words([a, b], [a])).toBe(`${left} Read from the platform: nothing has changed.`)
+    expect(readAgainInWords(of([]), of([]), 'b')).toBe(
+      'b is not read for this business yet: the read is requested.',
+    )
+    expect(readAgainInWords(of([]), of([b]), 'b')).toMatch(/^Read from the platform: changed from never read/)
+  })
+
   it('say what a search for a subscription did', () => {
     const after = (pending: boolean, failure: string | null = null) =>
       readAgainInWords(of([]), { ...of([]), search: { answered: !pending, pending, failure } })

@@ -35,6 +35,20 @@ describe('Track of the console', () => {
     expect((await marketplace.subscriptions.get(uid))?.business_uid).toBe('b2')
   })
 
+  it('waits for a subscription that moves to the business, and says so to who looks at its former one', async () => {
+    const { platform, marketplace, support } = await stage()
+    const { uid } = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.addBusiness('b1')
+    platform.set(uid, { business_uid: 'b1' })
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 300 })
+    const { status, body } = await support.act('track', { business_uid: 'b1', subscription_uid: uid })
+    expect([status, body.decision.reason]).toEqual([200, 'purchased'])
+    expect(body.outcome).toBe('Read from the platform: changed from never read to purchased.')
+  })
+
   it('says that a record is of another business', async () => {
     const { platform, support, marketplace } = await stage()
     platform.faults.add({ on: 'read', kind: 'status', status: 200, body: recordOf('s1', 'b2') })

@@ -74,6 +74,24 @@ describe('access with an end', () => {
     expect(await explain('b')).toMatchObject({ entitled: false, known: false, reason: 'store_unavailable' })
   })
 
+  it('of one item is not given either, although another item has a later end or none', async () => {
+    for (const basic of [null, 2 * HOUR]) {
+      const { isEntitled, explain, clock, fail } = answers({ basic, pro: HOUR })
+      await explain('b')
+      fail()
+      await clock.advance(HOUR + 1)
+      expect(await isEntitled('b', { purchasableUid: 'pro' })).toBe(false)
+      expect(await isEntitled('b', { purchasableUid: 'basic' })).toBe(true)
+      expect(await explain('b')).toMatchObject({ entitled: true, stale: true, entitledItems: ['basic'] })
+    }
+  })
+
+  it('compares ends as times, also in the year 10000', async () => {
+    const { explain, clock, iso } = answers({ basic: HOUR, pro: Date.UTC(10_000, 0, 1) })
+    expect(clock.now()).toBeGreaterThan(0)
+    expect((await explain('b')).accessUntil).toBe(iso(Date.UTC(10_000, 0, 1)))
+  })
+
   it('is stale when its evidence is too old, although its end has not come', async () => {
     const { explain, clock } = answers({ basic: 2 * MAX_STALE_MS })
     await clock.advance(MAX_STALE_MS + 1)

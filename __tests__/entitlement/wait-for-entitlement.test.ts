@@ -76,6 +76,7 @@ describe('waiting for a purchase', () => {
     const answers = [look.opened, Promise.resolve(allowed as Decision)]
     const waits = createEntitlementWaits({
       explain: () => answers.shift() as Promise<Decision>,
+      explainSoFar: () => Promise.reject(new Error('there was time')),
       searchAgain: async () => {},
       clock: createVirtualClock().forProcess(),
     })
@@ -125,6 +126,27 @@ describe('waiting for a purchase', () => {
     await expect(waitForEntitlement('b', { signal: left.signal })).rejects.toThrow('the visitor left')
     buy()
     await expect(waitForEntitlement('b', { signal: left.signal })).rejects.toThrow('the visitor left')
+  })
+
+  it('ends in time, and hears the signal, also while a read is requested or the store does not respond', async () => {
+    const requested = (now: number) => ({ ...SUSPENDED, pending: true, owedSince: now, requestedAt: now })
+    const { waitForEntitlement, hold, clock } = createAnswers({ more: requested, waitMs: 60_000 })
+    const before = clock.now()
+    const waiting = waitForEntitlement('b', { timeoutMs: 1_000 })
+    expect(await clock.until(waiting)).toMatchObject({ entitled: false, reason: 'not_purchased' })
+    expect(clock.now() - before).toBe(1_000)
+    const left = new AbortController()
+    const lasting = waitForEntitlement('b', { signal: left.signal }).catch((error) => error)
+    await clock.rest()
+    left.abort(new Error('the visitor left'))
+    await clock.rest()
+    expect(await lasting).toEqual(new Error('the visitor left'))
+
+    hold()
+    const silent = waitForEntitlement('c', { timeoutMs: 1_000 })
+    const asked = clock.now()
+    expect(await clock.until(silent)).toMatchObject({ known: false, reason: 'store_unavailable' })
+    expect(clock.now() - asked).toBe(2_000)
   })
 
   it('ends with the last decision when the marketplace closes', async () => {

@@ -109,18 +109,19 @@ export function decide(
     verdicts,
     now,
   )
-  if (search) {
-    const { isAnswered: answered, pending, failure } = search
-    const failed = failure ? ` The last search for subscriptions failed: ${failureInWords(failure)}.` : ''
-    const explanation = `${decision.explanation}${failed}`
-    return deepFreeze({ ...decision, explanation, search: { answered, pending, failure } })
-  }
-  return best?.reason === 'other_app' ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
+  const isOther = decision.reason === 'other_app'
+  const shown = isOther ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
+  if (!search) return shown
+  const { isAnswered: answered, pending, failure } = search
+  const failed = failure ? ` The last search for subscriptions failed: ${failureInWords(failure)}.` : ''
+  const explanation = `${shown.explanation}${failed}`
+  return deepFreeze({ ...shown, explanation, search: { answered, pending, failure } })
 }
 
 /** The decision of a look without a search, if a question would make one: nobody has asked about the business so far. */
 export function withSearchToMake(decision: Decision): Decision {
-  if (decision.reason !== 'unknown_business' || decision.search) return decision
+  const isUnsearched = decision.reason === 'unknown_business' || decision.reason === 'other_app'
+  if (!isUnsearched || decision.search) return decision
   return deepFreeze({ ...decision, search: { answered: false, pending: false, failure: null } })
 }
 
@@ -273,7 +274,9 @@ export function decisionOf(
 /** When the last of these ends; null if one has no end. */
 function endOf(entitling: readonly SubscriptionVerdict[]): string | null {
   const ends = entitling.map(({ accessUntil }) => accessUntil)
-  return ends.includes(null) ? null : (ends.sort().at(-1) ?? null)
+  // Compared as numbers: the text of the year 10000 comes before others.
+  const byTime = (a: string | null, b: string | null) => Date.parse(a ?? '') - Date.parse(b ?? '')
+  return ends.includes(null) ? null : (ends.sort(byTime).at(-1) ?? null)
 }
 
 /** The most subscriptions in an explanation: a sender with the delivery secret can forge any number of them. */

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, SECOND } from '../base/clock.js'
 import { deepFreeze } from '../base/freeze.js'
 import { type Decision, decisionWithout } from './decide.js'
-import { firstEndInMs } from './items.js'
+import { decisionLater, firstEndInMs } from './items.js'
 
 export interface CachedDecision {
   decision: Decision
@@ -10,8 +10,8 @@ export interface CachedDecision {
   answer: Promise<boolean>
   /** The end of freshness. All times here are those of `createAgingTime`: an answer also ages while the machine sleeps. */
   freshUntil: number
-  /** Until this time the answer may be given while the store is down. */
-  staleAt: number
+  /** When the decision was made: in the time of the others, and by the wall clock. */
+  madeAt: { age: number; wall: number }
 }
 
 /** The two answers of `isEntitled`. */
@@ -47,25 +47,27 @@ export function createDecisionCache(options: {
      * down.
      */
     set(businessUid: string, decision: Decision, isCurrent: boolean) {
-      const now = age()
-      const inMs = (time: string | null) =>
-        time === null ? Number.POSITIVE_INFINITY : Date.parse(time) - clock.now()
-      const staleInMs = Math.min(inMs(decision.asOf) + maxStaleMs, inMs(decision.accessUntil))
-      const freshMs = Math.min(ttlMs, firstEndInMs(decision, maxStaleMs, clock.now()))
+      const [now, wall] = [age(), clock.now()]
+      const freshMs = Math.min(ttlMs, firstEndInMs(decision, maxStaleMs, wall))
       const [cache, other] = decision.subscriptions.length > 0 ? [known, unknown] : [unknown, known]
       cache.set(businessUid, {
         decision,
         answer: decision.entitled ? YES : NO,
         freshUntil: isCurrent ? now + freshMs : Number.NEGATIVE_INFINITY,
-        staleAt: now + staleInMs,
+        madeAt: { age: now, wall },
       })
       other.delete(businessUid)
     },
 
-    /** The answer while the store is down: the last decision until it is too old, then no. */
+    /** The answer while the store is down: the last decision, as far as it still holds, then no. */
     lastKnown(businessUid: string): Decision {
       const last = known.peek(businessUid)
-      if (last?.decision.asOf && age() <= last.staleAt) return deepFreeze({ ...last.decision, stale: true })
+      if (last) {
+        // The wall clock may have been set back.
+        const now = last.madeAt.wall + age() - last.madeAt.age
+        const decision = decisionLater(last.decision, maxStaleMs, now)
+        if (decision) return deepFreeze({ ...decision, stale: true })
+      }
       return decisionWithout(businessUid, 'store_unavailable', clock.now())
     },
 

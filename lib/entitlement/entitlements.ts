@@ -90,6 +90,7 @@ export function createEntitlements(options: {
   }
   const waits = createEntitlementWaits({
     explain,
+    explainSoFar: async (businessUid, asked) => about(await loads.soFar(businessUid), asked),
     async searchAgain(businessUid) {
       await searches?.requestSearch?.(businessUid, 'wait')
     },

@@ -8,6 +8,7 @@ import {
   type SubscriptionVerdict,
   withOtherItems,
 } from './decide.js'
+import { grants } from './purchase-state.js'
 
 /**
  * For an app with several items, such as plans.
@@ -61,6 +62,19 @@ export function decisionAbout(
   return decision.stale && reason !== 'stale' ? deepFreeze({ ...full, stale: true }) : full
 }
 
+/**
+ * A decision that was made earlier, from the subscriptions that still give access; undefined once its evidence is too old, or
+ * all access that it gave has ended.
+ */
+export function decisionLater(decision: Decision, maxStaleMs: number, now: number): Decision | undefined {
+  const { business_uid, entitled, asOf, subscriptions } = decision
+  if (!entitled) return asOf !== null && now - Date.parse(asOf) <= maxStaleMs ? decision : undefined
+  const verdicts = subscriptions.map((verdict) => asOfNow(verdict, maxStaleMs, now))
+  if (verdicts.every((verdict, i) => verdict === subscriptions[i])) return decision
+  const [best] = byWeight(verdicts)
+  return best?.entitled ? decisionOf(business_uid, best.reason, best.asOf, verdicts, now) : undefined
+}
+
 /** The identifiers in `value`, as texts; null for a value that is not an identifier. */
 export function itemsOf(value: unknown): (string | null)[] {
   return (Array.isArray(value) ? value : [value]).map(identifierOf)
@@ -108,7 +122,17 @@ function isAmong(items: readonly string[], item: unknown): boolean {
   return typeof item === 'string' ? items.includes(item) : items.includes(identifierOf(item) as string)
 }
 
+/** A verdict that was made earlier: access may have ended, or its evidence have become too old. */
 function asOfNow(verdict: SubscriptionVerdict, maxStaleMs: number, now: number): SubscriptionVerdict {
-  const isTooOld = verdict.entitled && now - Date.parse(verdict.asOf ?? '') > maxStaleMs
-  return isTooOld ? { ...verdict, entitled: false, reason: 'stale' } : verdict
+  const { entitled, asOf, accessUntil, purchase_state } = verdict
+  if (!entitled) return verdict
+  if (accessUntil !== null && Date.parse(accessUntil) <= now)
+    return {
+      ...verdict,
+      entitled: false,
+      reason: grants(purchase_state) ? 'denied_by_rule' : 'not_purchased',
+    }
+  return now - Date.parse(asOf ?? '') > maxStaleMs
+    ? { ...verdict, entitled: false, reason: 'stale' }
+    : verdict
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, DAY, SECOND } from '../base/clock.js'
-import { createRecheck } from '../base/waiting.js'
+import { createRecheck, sleep } from '../base/waiting.js'
 import { MAX_READ_INTERVAL_MS, type Search, type Store, type Subscription } from '../store/port/store.js'
 import { isBehindOthers } from '../store/subscriptions/claims.js'
 import { type Decision, type DecisionRules, decide } from './decide.js'
@@ -8,6 +8,8 @@ import type { DecisionCache } from './decision-cache.js'
 
 interface Load {
   decision: Promise<Decision>
+  /** What the store says so far, without the wait for requested reads, or for a database that does not respond. */
+  soFar(): Promise<Decision>
   /** Whether its result may lack a commit that came before now: then whoever asks now needs another load. */
   isBehind(): boolean
   /** A commit about the business: the load reads the store again. `isSuperseded`: its earlier answers no longer hold. */
@@ -19,9 +21,9 @@ interface Load {
  * repeats a query once if a commit has outdated it. An answer that is outdated again is still true for those who asked
  * before; it is not cached, and who asks later gets one of a later load. So a flood of commits keeps no caller waiting.
  *
- * With `searches` a business of which no subscription was read is searched for at the platform: the first question requests it,
- * and waits for it as for a read. Subscriptions that were only named do not count, because anybody with the delivery secret
- * can name them.
+ * With `searches` a business of which no subscription to the app was read is searched for at the platform: the first question
+ * requests it, and waits for it as for a read. Subscriptions that were only named do not count, because anybody with the
+ * delivery secret can name them.
  *
  * While reads of a business that may use the app are requested again and again, its callers share one wait of `waitMs`;
  * see docs/decisions/pages-wait-once.md.
@@ -69,6 +71,11 @@ export function createDecisionLoads(options: {
     let isQuerying = false
     /** The query under way repeats one that a commit has outdated, so it is not repeated in turn. */
     let isRepeat = false
+    let latest: Decision | undefined
+    let noteFirst = (_decision: Decision) => {}
+    const first = new Promise<Decision>((resolve) => {
+      noteFirst = resolve
+    })
 
     async function run(): Promise<Decision> {
       const beganAt = clock.monotonic()
@@ -80,7 +87,7 @@ export function createDecisionLoads(options: {
           queriedAt = clock.monotonic()
           isQuerying = true
           const subscriptions = await store.subscriptionsOf(businessUid)
-          const isSearched = searches && !subscriptions.some(wasRead)
+          const isSearched = searches && !subscriptions.some(isOfApp)
           const search = isSearched ? await searchFor(businessUid, searches) : undefined
           isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
@@ -91,6 +98,8 @@ export function createDecisionLoads(options: {
           if (isRepeat) continue
           const waitedMs = clock.monotonic() - beganAt
           const decision = decide(businessUid, subscriptions, rules, clock.now(), search)
+          latest = decision
+          noteFirst(decision)
           const owed = awaited(
             subscriptions.filter((each) => mayChange(each, decision.entitled) && leftMs(each) > 0),
           )
@@ -112,8 +121,13 @@ export function createDecisionLoads(options: {
       }
     }
 
+    const decision = during(run())
     return {
-      decision: during(run()),
+      decision,
+      soFar: async () => {
+        const silent = () => sleep(SECOND, clock).then(() => cache.lastKnown(businessUid))
+        return latest ?? Promise.race([first, decision, silent()])
+      },
       isBehind: () => isQuerying && outdated && isRepeat,
       outdate(isSuperseded) {
         outdated = true
@@ -144,6 +158,10 @@ export function createDecisionLoads(options: {
 
   return {
     load,
+    /** What the store says so far, for a caller of `load` who has no more time. */
+    async soFar(businessUid: string): Promise<Decision> {
+      return loads.get(businessUid)?.at(-1)?.soFar() ?? load(businessUid)
+    },
     /** Outdates the load of one business, or all loads (null). */
     outdate(businessUid: string | null, isSuperseded: boolean) {
       const affected = businessUid === null ? [...loads.values()].flat() : (loads.get(businessUid) ?? [])
@@ -159,7 +177,11 @@ export function createDecisionLoads(options: {
 export type Searches = Pick<Store, 'searchOf'> & Partial<Pick<Store, 'requestSearch'>>
 
 /** Whether a read has shown the subscription: only the platform can, so nobody has made it up. */
-export const wasRead = ({ record }: Pick<Subscription, 'record'>): boolean => record !== null
+const wasRead = ({ record }: Pick<Subscription, 'record'>): boolean => record !== null
+
+/** Whether a read has shown the subscription as one of the app's items: one of another item has no state. */
+export const isOfApp = ({ record, state, gone }: Pick<Subscription, 'record' | 'state' | 'gone'>): boolean =>
+  record !== null && (state !== null || gone !== null)
 
 /** A search that somebody wants is noted as wanted again after this time, so that it is not deleted. */
 const WANTED_MS = DAY

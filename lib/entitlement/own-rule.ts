@@ -86,13 +86,15 @@ export function createOwnRule(options: {
   const rule = {
     answer(record: SubscriptionRecord, now: number): RuleAnswer {
       let answer: unknown
+      let read: Answer | undefined
       try {
         answer = entitledWhen(record, { now })
+        // Not only the rule may throw: `until` may be a value that no date can be made of, or a getter.
+        read = typeof answer === 'boolean' ? (answer ? OPEN : CLOSED) : answerIn(answer, now)
       } catch (error) {
         const failure = `threw ${thrownText(error, MAX_TEXT)}`
         return failed({ kind: 'threw', failure, thrown: error, record })
       }
-      const read = typeof answer === 'boolean' ? (answer ? OPEN : CLOSED) : answerIn(answer, now)
       if (read !== undefined) {
         if (failures.size > 0) failures.delete(record.uid)
         return read

@@ -34,11 +34,13 @@ const AT_ONCE = 50
  */
 export function createEntitlementWaits(options: {
   explain(businessUid: string, asked: ItemOptions): Promise<Decision>
+  /** The answer of an `explain` that has not ended, without its wait for requested reads. */
+  explainSoFar(businessUid: string, asked: ItemOptions): Promise<Decision>
   /** Searches the platform again for subscriptions of a business, if none was read. */
   searchAgain(businessUid: string): Promise<void>
   clock: Clock
 }) {
-  const { explain, searchAgain, clock } = options
+  const { explain, explainSoFar, searchAgain, clock } = options
   const waiting = new Map<string, Set<() => void>>()
   let isClosed = false
 
@@ -48,6 +50,27 @@ export function createEntitlementWaits(options: {
     return () => {
       ofBusiness.delete(wake)
       if (ofBusiness.size === 0) waiting.delete(businessUid)
+    }
+  }
+
+  /** Whether a promise settles before time is up and the signal ends the wait. */
+  async function ended(asked: Promise<unknown>, withinMs: number, signal: AbortSignal | undefined) {
+    const settled = asked.then(
+      () => true,
+      () => true,
+    )
+    let give = (_isSettled: boolean) => {}
+    const over = new Promise<boolean>((resolve) => {
+      give = resolve
+    })
+    const stop = () => give(false)
+    const timer = clock.setTimeout(stop, Math.max(0, withinMs))
+    signal?.addEventListener('abort', stop)
+    try {
+      return await Promise.race([settled, over])
+    } finally {
+      clock.clearTimeout(timer)
+      signal?.removeEventListener('abort', stop)
     }
   }
 
@@ -82,9 +105,11 @@ export function createEntitlementWaits(options: {
       try {
         for (;;) {
           hasChanged = false
-          const decision = await explain(businessUid, given)
+          const asked = explain(businessUid, given)
+          const isAsked = await ended(asked, endsAt - clock.monotonic(), signal)
           signal?.throwIfAborted()
-          const leftMs = endsAt - clock.monotonic()
+          const decision = await (isAsked ? asked : explainSoFar(businessUid, given))
+          const leftMs = isAsked ? endsAt - clock.monotonic() : 0
           const isFinal = decision.entitled || decision.reason === 'item_unknown'
           if (isFinal || leftMs <= 0 || isClosed) return decision
           if (hasChanged) continue
@@ -128,8 +153,8 @@ export function createEntitlementWaits(options: {
   }
 }
 
-/** Whether the platform has shown the subscription. */
-const isShown = ({ asOf }: SubscriptionVerdict) => asOf !== null
+/** Whether the platform has shown the subscription, and it is one of the app's. */
+const isShown = ({ asOf, reason }: SubscriptionVerdict) => asOf !== null && reason !== 'other_app'
 
 /** The two options with their defaults. A value that is not an object names no item, so `explain` answers no. */
 function checked(options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } {

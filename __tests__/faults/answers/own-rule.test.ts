@@ -48,6 +48,23 @@ const BROKEN: readonly [string, () => unknown, RegExp][] = [
     () => ({ entitled: true, until: Math.floor(Date.now() / 1_000) + 3_600 }),
     /entitledWhen returned an `until` in seconds, not in milliseconds/,
   ],
+  [
+    'returns an `until` of which no date can be made',
+    () => ({ entitled: true, until: 1_893_456_000_000n }),
+    /entitledWhen threw TypeError: /,
+  ],
+  [
+    'returns an `until` that refuses to be a number, as Temporal does',
+    () => ({
+      entitled: true,
+      until: {
+        valueOf() {
+          throw new TypeError('no number')
+        },
+      },
+    }),
+    /entitledWhen threw TypeError: no number/,
+  ],
 ]
 
 describe("J70 the app's own rule", () => {

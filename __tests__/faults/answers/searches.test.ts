@@ -305,6 +305,29 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
     expect(asked).toEqual([B1, B1])
   })
 
+  it.each(['waitForEntitlement', 'refresh', 'an install', 'the reconcile'])(
+    'J100 finds the first purchase of a business that has a subscription of another item: %s',
+    async (by) => {
+      const reconcileEveryMs = by === 'the reconcile' ? 1_000 : HOUR
+      const { platform, marketplace, deliver } = await searching(listed, {
+        freshness: { waitMs: 20_000, reconcileEveryMs },
+      })
+      platform.mainSubscription({ business_uid: B1 })
+      await until(
+        'the platform has answered',
+        async () => (await marketplace.explain(B1)).reason === 'other_app',
+      )
+      platform.faults.add({ on: 'delivery', kind: 'drop' })
+      platform.purchase({ business_uid: B1, payment: 'succeeded' })
+      if (by === 'waitForEntitlement') await marketplace.waitForEntitlement(B1, { timeoutMs: 20_000 })
+      if (by === 'refresh') await marketplace.businesses.refresh(B1)
+      if (by === 'an install')
+        await deliver(sampleDelivery('application/installed', { business_id: B1, app_code_name: 'ours' }))
+      await until('the purchase is found', () => marketplace.isEntitled(B1))
+    },
+    60_000,
+  )
+
   it('J100 is not called more often than once a second by those who wait', async () => {
     const { marketplace, asked } = await searching(async () => [], IMPATIENT)
     await until('the answer is no', async () => (await marketplace.explain(B1)).reason === 'unknown_business')

@@ -435,6 +435,24 @@ describe('D63 after an end', () => {
     expect(world.changes.at(-1)).toMatchObject({ from: 'purchased', to: 'canceled' })
     expect(await world.health()).toEqual(['ok'])
   })
+
+  it.each(['no token', 'empty'] as const)(
+    'a canceled subscription that still gives access ends when the platform does not show it any more: %s',
+    async (service) => {
+      const world = await createBusinesses(4, {
+        entitledWhen: ({ purchase_state }) => purchase_state === 'purchased' || purchase_state === 'canceled',
+      })
+      world.move('b1', 'canceled')
+      await world.update(1)
+      await world.advance(10 * MINUTE)
+      expect(await world.out()).toEqual([])
+      world.serve(service, [1])
+      await world.uninstall(1)
+      await world.advance(HOUR)
+      expect(await world.explain(1)).toMatchObject({ entitled: false, known: true })
+      expect(world.changes.at(-1)).toMatchObject({ from: 'canceled', to: null })
+    },
+  )
 })
 
 const numbersUpTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)

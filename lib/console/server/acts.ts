@@ -43,9 +43,11 @@ export function createActs(options: {
     person: Person,
     business_uid: string,
     before: Decision,
+    tracked?: string,
   ): Promise<Replies['refresh']> {
     const after = await marketplace.businesses.refresh(business_uid)
-    return { ...(await business(person, { business_uid }, after)), outcome: readAgainInWords(before, after) }
+    const outcome = readAgainInWords(before, after, tracked)
+    return { ...(await business(person, { business_uid }, after)), outcome }
   }
 
   return {
@@ -66,7 +68,10 @@ export function createActs(options: {
       await record(person, 'track', named, reason)
       const before = await marketplace.explain(business_uid)
       await marketplace.subscriptions.track(named, { announce })
-      return readAgain(person, business_uid, before)
+      // One of another business moves when it is read.
+      const owner = (await marketplace.subscriptions.get(subscription_uid))?.business_uid
+      if (owner !== undefined && owner !== business_uid) await marketplace.businesses.refresh(owner)
+      return readAgain(person, business_uid, before, subscription_uid)
     },
 
     async replay(person: Person, { reason, ...selection }: Inputs['replay']): Promise<Replies['replay']> {

@@ -1,7 +1,7 @@
 import type { Clock } from '../../base/clock.js'
 import { requireIdentifier } from '../../base/record.js'
 import { createRecheck } from '../../base/waiting.js'
-import { type Searches, wasRead } from '../../entitlement/load-decision.js'
+import { isOfApp, type Searches } from '../../entitlement/load-decision.js'
 import type { Search, Store, Subscription } from '../../store/port/store.js'
 import { isBehindOthers } from '../../store/subscriptions/claims.js'
 
@@ -9,7 +9,7 @@ import { isBehindOthers } from '../../store/subscriptions/claims.js'
  * Returns `businesses.refresh(businessUid)`: requests a read of all its subscriptions and waits until they are read, have
  * failed, or time is up. Once a subscription of the business was read, it waits for those alone: anybody with the delivery
  * secret can name others. `explain` waits for the others if the answer is no. With `searches` a business of which no subscription
- * was read is searched for at the platform first.
+ * to the app was read is searched for at the platform first.
  */
 export function createRefreshAndWait<Decision>(options: {
   store: Pick<Store, 'requestRefresh' | 'subscriptionsOf' | 'readFirst' | 'subscribe'>
@@ -31,12 +31,12 @@ export function createRefreshAndWait<Decision>(options: {
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
-      let isSearching = searches !== undefined && !(await store.subscriptionsOf(businessUid)).some(wasRead)
+      let isSearching = searches !== undefined && !(await store.subscriptionsOf(businessUid)).some(isOfApp)
       if (isSearching) await searches?.requestSearch?.(businessUid, 'refresh')
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
         const subscriptions = await store.subscriptionsOf(businessUid)
-        isSearching &&= !subscriptions.some(wasRead) && isOwed(await searches?.searchOf(businessUid))
+        isSearching &&= !subscriptions.some(isOfApp) && isOwed(await searches?.searchOf(businessUid))
         if (!isSearching)
           awaited ??= new Map(
             subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),

@@ -341,9 +341,12 @@ const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
 
 /** A read was requested after the claim, so it may show something newer than this read. */
 const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
-/** A canceled subscription loses nothing by a refusal, and one that has ended has failed since before its end. */
+/**
+ * A canceled subscription without access loses nothing by a refusal, and one that has ended has failed since before its
+ * end.
+ */
 const FAILS = sql`is_refused = 1 and unread = 0 and subscriptions.gone is null
-  and (subscriptions.state is null or subscriptions.state <> 'canceled')`
+  and (subscriptions.state is null or subscriptions.state <> 'canceled' or subscriptions.entitles = 1)`
 /** A purchase of another item never counted as served. So it does not count as failing once it has ended either. */
 const OTHER_ITEM_ENDS = sql`finish.gone is not null and subscriptions.gone is null and subscriptions.state is null`
 const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)

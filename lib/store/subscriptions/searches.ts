@@ -108,7 +108,7 @@ export function createSearches(
     if (found.length > 0) await run(engine, trx, ...request(tracked))
   }
 
-  /** Whether the store has a subscription of the business that was read, and one of the business among these. */
+  /** Whether the store has a subscription of the business to the app that was read, and one of the business among these. */
   async function ownOf(trx: Connection, businessUid: string, found: readonly string[]) {
     const { read, own } = await sql<{ read: number; own: number }>`
       select case when ${hasSubscription(sql`${businessUid}`)} then 1 else 0 end as ${sql.ref('read')},
@@ -307,9 +307,15 @@ const isDue = ({ now }: Pick<Engine, 'now'>, byInstall: 0 | 1) =>
 const hasRunOut = ({ leaseNow }: Pick<Engine, 'leaseNow'>) =>
   sql`(lease_token is not null and ${LEASED.search.dueAt} <= ${leaseNow()})`
 
-/** Whether a subscription of the business was read. Anybody with the delivery secret can name others. */
+/**
+ * Whether a subscription of the business to the app was read. Anybody with the delivery secret can name others, and one of
+ * another item, which has no state, says nothing about the app.
+ */
 const hasSubscription = (business: Sql) =>
-  sql`exists (select 1 from subscriptions where subscriptions.business_uid = ${business} and unread = 0)`
+  sql`exists (
+    select 1 from subscriptions
+    where subscriptions.business_uid = ${business} and unread = 0 and (state is not null or gone is not null)
+  )`
 
 const COLUMNS = { business: 'text', at: 'integer' } as const
 interface RequestRow {

@@ -4,7 +4,7 @@ import { type SubscriptionRecord, updatedAtMs } from '../../base/record.js'
 import type { ReadResult } from '../../platform/read-result.js'
 import { type ReadClaim, URGENCY } from '../../store/port/store.js'
 import { pauseOfHeldBack } from './believe-end.js'
-import { evidenceInMs, evidenceOfEnd, GONE_BY, MISSING_READS } from './end-evidence.js'
+import { evidenceInMs, evidenceOfEnd, GONE_BY, MISSING_READS, mayEnd } from './end-evidence.js'
 import {
   type ConcludeEnvironment,
   type Conclusion,
@@ -151,8 +151,8 @@ function concludeMissing(read: ReadFacts): Conclusion {
   if (before.record === null) return concludeUnread(read, failure, true)
   const missing = read.progress.missing + 1
   const missingSince = read.progress.missingSince ?? env.now
-  // Believed, held back, or canceled: the same follows as after a refusal.
-  if (env.belief !== undefined || before.state === 'canceled')
+  // Believed, held back, or over anyway: the same follows as after a refusal.
+  if (env.belief !== undefined || !mayEnd(read))
     return concludeRefused(read, failure, { missing, missingSince })
   const inMs = MISSING_RECHECK_MS[Math.min(missing, MISSING_READS - 1) - 1] as number
   return { ...tryAgain(read, failure, inMs, { missing, missingSince }), ...candidateAfter(read, false) }

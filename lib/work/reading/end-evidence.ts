@@ -52,11 +52,12 @@ export function evidenceOfEnd(read: ReadFacts): Evidence | undefined {
 }
 
 /**
- * Whether the platform has refused, or no longer shows, a subscription that it has shown. A canceled one gives nobody
- * access, so its end would be no news.
+ * Whether the platform has refused, or no longer shows, a subscription that it has shown. The end of a canceled one is no
+ * news, unless it gives access by the app's rule.
  */
 export function mayEnd({ before, result }: ReadFacts): boolean {
-  return before.gone === null && before.record !== null && before.state !== 'canceled' && isNotShown(result)
+  const isOver = before.state === 'canceled' && !before.entitles
+  return before.gone === null && before.record !== null && !isOver && isNotShown(result)
 }
 
 /** Whether the platform has answered, and not shown the subscription. */

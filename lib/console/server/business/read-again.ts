@@ -2,12 +2,24 @@ import { type Decision, failureInWords } from '../../../index.js'
 
 type Verdict = Decision['subscriptions'][number]
 
-/** What a requested read of a business did, in words: read and what changed, not read and why, searched, or nothing to read. */
-export function readAgainInWords(before: Decision, after: Decision): string {
+/**
+ * What a requested read of a business did, in words: read and what changed, not read and why, moved, searched, or nothing to
+ * read. `tracked`: the subscription that was named for it.
+ */
+export function readAgainInWords(before: Decision, after: Decision, tracked?: string): string {
   if (after.reason === 'store_unavailable')
     return 'The outcome is not known: the database cannot be read now.'
   const { subscriptions, search } = after
-  if (subscriptions.length === 0)
+  const isThere = (uid: string) => subscriptions.some(({ subscription_uid }) => subscription_uid === uid)
+  const left = before.subscriptions.flatMap(({ subscription_uid: uid }) => (isThere(uid) ? [] : uid))
+  const sentences = []
+  if (left.length > 0)
+    sentences.push(
+      `No longer of this business, because it belongs to another or was erased: ${listOf(left)}.`,
+    )
+  if (tracked !== undefined && !isThere(tracked))
+    sentences.push(`${tracked} is not read for this business yet: the read is requested.`)
+  if (subscriptions.length === 0 && sentences.length === 0)
     return search === undefined
       ? 'There is nothing to read: no subscription of this business is known.'
       : searchInWords(search)
@@ -21,7 +33,6 @@ export function readAgainInWords(before: Decision, after: Decision): string {
     const change = changeBetween(earlier.get(each.subscription_uid), each)
     return change === undefined ? [] : [isOne ? change : `${each.subscription_uid} ${change}`]
   })
-  const sentences = []
   if (read.length > 0)
     sentences.push(
       `${isOne ? 'Read' : `Read ${countOf(read)}`} from the platform: ${listOf(changes) || 'nothing has changed'}.`,
