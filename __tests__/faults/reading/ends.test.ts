@@ -70,6 +70,19 @@ describe('D17 an uninstall takes no access away', () => {
   })
 })
 
+describe('D17 a business leaves, and the sender repeats its uninstall during each read:', () => {
+  it('it is out in time, with one change', async () => {
+    const world = await createBusinesses(5)
+    world.serve('no token', [1])
+    await world.uninstall(1)
+    world.sendDuringCalls('application/uninstalled', 1)
+    await world.advance(2 * MINUTE)
+    expect(await world.out()).toEqual([1])
+    expect(await world.explain(1)).toMatchObject({ reason: 'revoked', known: true })
+    expect(world.changes.filter((change) => change.to === null)).toHaveLength(1)
+  })
+})
+
 describe('D65 a business with two subscriptions leaves, and the event of one is lost:', () => {
   it('the update of the other one counts for both, since a token is the whole business’s', async () => {
     const world = await createBusinesses(5, SHORT)

@@ -27,6 +27,8 @@ const SERVICES = {
   'wrong secret': { token: 'credentials', read: 'revoked' },
 } satisfies Record<string, Fault>
 
+type InstallName = 'application/installed' | 'application/uninstalled'
+
 export type Service = keyof typeof SERVICES
 
 /**
@@ -55,6 +57,7 @@ export async function createBusinesses(
   /** What happens to the next reads. */
   const faults: CallFault[] = []
   let lagMs = 0
+  let duringCall = async () => {}
   const numbers = Array.from({ length: count }, (_, i) => i + 1)
   const ofDatabase = clock.forProcess()
   const database = createSqlStore(createSqliteEngine({ path: ':memory:', clock: ofDatabase }), ofDatabase)
@@ -82,7 +85,11 @@ export async function createBusinesses(
 
   function begin() {
     const life = createProcess({
-      ...{ time: clock, store: lent(database), fetch: platform.fetch },
+      ...{ time: clock, store: lent(database) },
+      fetch: async (...call) => {
+        await duringCall()
+        return platform.fetch(...call)
+      },
       settings: {
         app: { clientId: 'c', clientSecret: 's', purchasableUid: OUR_ITEM, codeName: 'ours' },
         closeTimeoutMs: SECOND,
@@ -106,19 +113,24 @@ export async function createBusinesses(
 
   async function deliver(body: unknown, secret = DELIVERY_SECRET) {
     lookClosely()
-    const reply = (lives[0] as Process).deliver([JSON.stringify(body)], { secret })
+    const reply = send(body, secret)
     await clock.rest()
     const { status } = await reply
     if (status !== (secret === DELIVERY_SECRET ? 200 : 404))
       throw new Error(`the delivery was answered with ${status}`)
   }
 
+  function send(body: unknown, secret = DELIVERY_SECRET) {
+    return (lives[0] as Process).deliver([JSON.stringify(body)], { secret })
+  }
+
   /** Runs a call to its end in virtual time. */
   const ask = <T>(call: Promise<T>) => clock.until(call)
 
-  function installed(name: 'application/installed' | 'application/uninstalled', i: number, data: object) {
-    return deliver(sampleDelivery(name, { business_id: `b${i}`, app_code_name: 'ours', ...data }))
+  function install(name: InstallName, i: number, data: object) {
+    return sampleDelivery(name, { business_id: `b${i}`, app_code_name: 'ours', ...data })
   }
+  const installed = (...given: Parameters<typeof install>) => deliver(install(...given))
 
   function notify(
     name: 'purchasable_subscription/create' | 'purchasable_subscription/update',
@@ -140,6 +152,10 @@ export async function createBusinesses(
     serve(how: Service, which: readonly number[] = numbers) {
       for (const i of which) service.set(`b${i}`, how)
       lookClosely()
+    },
+    /** Each call of the platform is answered after another delivery of an install or uninstall of a business. */
+    sendDuringCalls(name: InstallName, i: number) {
+      duringCall = async () => void (await send(install(name, i, {})))
     },
     move(business: string, state: string) {
       platform.set(`s${business.slice(1)}`, business, state)

@@ -116,7 +116,8 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
    * not applied: that read decides them.
    *
    * False in three cases. The caller has lost the lease: nothing was written. The read finds that the subscription is
-   * `revoked` or `ended`, and another read was requested after the claim. Or the record names another business, which was
+   * `revoked` or `ended`, and another read was requested after the claim: once in a row, and whenever an event has taken back the
+   * uninstall or the end that the claim has seen. Or the record names another business, which was
    * erased after the claim. In these two only a failed read was written, and the subscription is due again: after
    * `MIN_READ_INTERVAL_MS` if another read was requested, else at once. A call that is repeated resolves as the one that wrote,
    * as long as no other read of the subscription was finished since.

@@ -238,7 +238,11 @@ function createFinishWrites(engine: Pick<Engine, 'compile' | 'given' | 'queriesO
   }
 }
 
-/** Whether a finish ends the subscription. It is refused if an event came after the claim, which may say the opposite. */
+/**
+ * Whether a finish ends the subscription. It is refused if an event came after the claim, which may say the opposite: once,
+ * because with an event during each read no subscription would end, and the next read has begun after the first of them.
+ * What has taken back the evidence of the claim always refuses it.
+ */
 function ends({ claim, finish }: Finish): boolean {
   const { gone = null } = finish.found ?? {}
   return claim.subscription.gone === null && (gone === 'revoked' || gone === 'ended')
@@ -259,6 +263,8 @@ function rowOf({ claim, finish }: Finish, onlyIfUnrequested: boolean, mark = '')
     finished_by: claim.leaseToken + mark,
     generation: claim.generation,
     only_if_unrequested: flag(onlyIfUnrequested),
+    was_uninstalled: flag(claim.uninstalledAt !== null),
+    had_end: flag(claim.endAt !== null),
     is_found: flag(found !== undefined),
     record: record && JSON.stringify(record),
     business: record?.business_uid?.toWellFormed() ?? null,
@@ -328,7 +334,7 @@ function written({ table }: Given) {
       refresh_at = case when ${REQUESTED_AGAIN} and is_untried = 0 then now + ${PAUSE} else ${READ_BY} + next_in_ms end
     from ${table} as finish
     where subscriptions.subscription_uid = finish.uid and lease_token = finish.token
-      and (only_if_unrequested = 0 or subscriptions.generation = finish.generation)
+      and (only_if_unrequested = 0 or subscriptions.generation = finish.generation or (${WAS_TOO_LATE} and ${STANDS}))
     returning subscription_uid`
 }
 
@@ -341,6 +347,9 @@ const READ_BY = sql`case when ${ENDED} < now then ${ENDED} else now end`
 
 /** A read was requested after the claim, so it may show something newer than this read. */
 const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
+const WAS_TOO_LATE = sql`subscriptions.finished_by like ${sql.lit(`%${TOO_LATE}`)}`
+/** The uninstall and the end that the claim has seen. */
+const STANDS = sql`(was_uninstalled = 0 or uninstalled_at is not null) and (had_end = 0 or end_at is not null)`
 /**
  * A canceled subscription without access loses nothing by a refusal, and one that has ended has failed since before its
  * end.
@@ -357,6 +366,8 @@ const COLUMNS = {
   finished_by: 'text',
   generation: 'integer',
   only_if_unrequested: 'integer',
+  was_uninstalled: 'integer',
+  had_end: 'integer',
   is_found: 'integer',
   record: 'text',
   business: 'text',

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import type { ReadClaim, ReadFinish } from '../../../../lib/store/port/store.js'
 import {
   business,
   type Checks,
@@ -6,6 +7,7 @@ import {
   eventOf,
   fails,
   has,
+  ifKnown,
   isNumber,
   type Lab,
   SHORT,
@@ -70,6 +72,50 @@ export const FENCING: Checks = {
     same(await lab.ids({ kind: 'change' }), [])
     has(await lab.next(), { progress: 'one refusal' })
   },
+
+  async 'finishRead: revokes after the second read in a row during which something else was requested'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.requestRefresh(business('b1', false))
+    for (const isWritten of [false, true]) {
+      const claim = await lab.next()
+      await lab.requestRefresh(business('b1', false))
+      assert.equal(await lab.finishRead(claim, endOf(claim)), isWritten)
+    }
+    has(await lab.only('b1'), { state: null, gone: 'revoked', pending: true })
+    same(await lab.ids({ kind: 'change' }), ['late'])
+  },
+
+  async 'finishRead: does not end what an install, or a record with access, has taken back during the read'(
+    lab,
+  ) {
+    const cases = [
+      [business('b1', false), business('b1', true)],
+      [record('s2', 'b2', 'end'), record('s2', 'b2', 'access')],
+    ] as const
+    for (const [i, [says, takesBack]] of cases.entries()) {
+      const businessUid = `b${i + 1}`
+      await lab.known(`s${i + 1}`, 'purchased', businessUid)
+      await lab.requestRefresh(says)
+      for (const during of [says, takesBack]) {
+        const claim = await lab.next()
+        await lab.requestRefresh(during)
+        assert.equal(await lab.finishRead(claim, endOf(claim)), false, `${i}`)
+      }
+      has(await lab.only(businessUid), { state: 'purchased', gone: null, pending: true })
+      await lab.succeed(await lab.next(), 'purchased')
+    }
+    same(await lab.ids({ kind: 'change' }), [])
+  },
+}
+
+/** The finish of a read that ends a subscription. */
+function endOf({ subscription: { record } }: ReadClaim): ReadFinish {
+  const found = { record, state: null, gone: 'revoked' } as const
+  return { ...fails('token_refused'), settled: true, found, changes }
+}
+
+function record(subscriptionUid: string, businessUid: string, announces: 'end' | 'access') {
+  return { ...ifKnown(subscriptionUid, businessUid), announces } as const
 }
 
 async function unchanged(lab: Lab, work: () => Promise<void>) {
