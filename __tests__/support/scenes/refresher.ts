@@ -13,8 +13,12 @@ export function readOf(urgency: Urgency, businessUid = 'b'): ReadClaim {
 /**
  * A refresher over a store in which a test makes reads due, one for each business, and answers them. `isEndless`: reads
  * of further businesses, s0 and so on, are always due. `isFlooded`: so are reads of subscriptions that were never read.
+ * `isInTheWay`: a claim finds one read, and puts off rows that are in the way of others.
  */
-export function createReads(concurrency: number, { isEndless = false, isFlooded = false } = {}) {
+export function createReads(
+  concurrency: number,
+  { isEndless = false, isFlooded = false, isInTheWay = false } = {},
+) {
   const { event, eventOfUnread } = URGENCY
   const clock = createVirtualClock()
   const waiting: string[] = []
@@ -26,7 +30,8 @@ export function createReads(concurrency: number, { isEndless = false, isFlooded 
       async claimReads(options) {
         asked.push(options)
         if (isEndless) for (let i = 0; i < options.limit; i++) waiting.push(`s${claimed.length + i}`)
-        const businesses = waiting.splice(0, options.limit)
+        const businesses = waiting.splice(0, isInTheWay ? 1 : options.limit)
+        if (isInTheWay && businesses.length > 0) options.onPutOff?.()
         const taken = businesses.map((): Urgency => event)
         while (isFlooded && taken.length < options.limit && options.choose?.([eventOfUnread], taken))
           businesses.push(`u${claimed.length + taken.push(eventOfUnread)}`)

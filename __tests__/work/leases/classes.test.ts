@@ -131,6 +131,15 @@ describe('the claims of reads', () => {
     expect(asked[0]).toMatchObject({ limit: 2, urgencies: ALL, leaseMs: 10 * MINUTE })
   })
 
+  it('begin before the next claim looks behind rows that were in the way of others', async () => {
+    const { refresher, clock, asked, due, begun } = createReads(4, { isInTheWay: true })
+    due('a', 'b')
+    refresher.start()
+    await clock.rest()
+    expect(asked.map(({ except }) => except)).toEqual([[], ['a'], ['a', 'b']])
+    expect(begun).toEqual(['a', 'b'])
+  })
+
   it('lease nothing while reads are paused, and what was leased ahead does not begin', async () => {
     const { refresher, clock, asked, due, answer, begun, given } = createReads(1)
     due('quick')

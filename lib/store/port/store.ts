@@ -97,7 +97,7 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
    * Leases up to `limit` subscriptions whose read is due, from the classes that `choose` names. The longest due comes
    * first; in class 1, which anybody can fill, the longest due and the newest take turns. It leases no subscription of a
    * business in `except`, and no two of one business, except one that was never read (class 1) beside one of another class.
-   * Fewer than `limit` means that this look
+   * Fewer than `limit` without a call of `onPutOff` means that this look
    * found no other: others may be locked, or found by a later look.
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>

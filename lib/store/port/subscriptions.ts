@@ -85,6 +85,8 @@ export interface ClaimReads {
    * called again from the start.
    */
   choose?(due: readonly Urgency[], taken: readonly Urgency[]): Urgency | undefined
+  /** Called if more may be due behind rows that the claim has put off: another claim looks there. */
+  onPutOff?(): void
 }
 
 /** The classes of reads, by their cause. A failed read stays in its class. */

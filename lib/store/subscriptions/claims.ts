@@ -9,14 +9,14 @@ import { EARLIEST_OF_CLASSES, IS_FREE, type Subscriptions } from './subscription
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
-/** The most transactions of one claim, each of which puts off a batch of rows that cannot be read now. */
+/** The most transactions of a claim that leases nothing, each of which puts off a batch of rows that cannot be read now. */
 const MAX_ROUNDS = 200
 
 /**
  * Leases the subscriptions to read next. A claim reads a bounded number of due rows. A business that is being read is
  * busy, so none of its rows is leased; while only rows that were never read are being read of it, it is busy for such rows
  * only. When rows of busy businesses fill that number, the claim puts each of them off once, so that the rows behind them
- * come first.
+ * come first, until it has leased something or there are no more.
  *
  * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
  * neither a purchase that follows them nor one that came before them.
@@ -82,38 +82,27 @@ export function createReadClaims(
     { read, write }: Pick<Engine, 'read' | 'write'>,
     options: ClaimReads,
   ): Promise<ReadClaim[]> {
-    const { limit, except, exceptUnread = [], urgencies, choose = ([first]) => first } = options
+    const { urgencies } = options
     // Deliveries cause many claims that find nothing: a read first, so that those write nothing. After a claim that
     // leased a row, more are most likely due. On PostgreSQL a transaction that only reads takes as long.
     if (engine.isLocal && !wasDue && !(await read((db) => isDue(engine, db, urgencies)))) return []
     wasDue = false
-    const claims: ReadClaim[] = []
-    for (let round = 0; round < MAX_ROUNDS && claims.length < limit; round++) {
-      const before = claims.map(({ urgency }) => urgency)
-      const left = {
-        ...options,
-        limit: limit - claims.length,
-        except: [...except, ...businessesOf(claims.filter((claim) => !isUnread(claim)))],
-        exceptUnread: [...exceptUnread, ...businessesOf(claims.filter(isUnread))],
-        choose: (due: readonly Urgency[], taken: readonly Urgency[]) => choose(due, [...before, ...taken]),
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const { claims, isPutOff } = await given.claim(
+        write,
+        (trx) => claimOnce(trx, options),
+        (result) => result.claims,
+      )
+      // What was leased must not wait until all rows before others are put off: a sender may add them as fast.
+      if (claims.length > 0) {
+        wasDue = true
+        if (isPutOff) options.onPutOff?.()
+        return claims
       }
-      try {
-        const found = await given.claim(
-          write,
-          (trx) => claimOnce(trx, left),
-          (result) => result.claims,
-        )
-        claims.push(...found.claims)
-        if (!found.isPutOff) break
-      } catch (error) {
-        // The rows leased so far must be read. The next claim reports the error if it persists.
-        if (claims.length === 0) throw error
-        break
-      }
+      if (!isPutOff) break
       await nextTurn()
     }
-    wasDue = claims.length > 0
-    return claims
+    return []
   }
 
   return { claim }
@@ -126,8 +115,6 @@ interface Stack {
 }
 
 const isUnread = ({ urgency }: { urgency: Urgency }) => urgency === URGENCY.eventOfUnread
-const businessesOf = (claims: readonly ReadClaim[]) =>
-  claims.map(({ subscription }) => subscription.businessUid)
 
 /** The busy businesses of each class. */
 function createBusy(except: readonly string[], exceptUnread: readonly string[]) {

@@ -52,6 +52,7 @@ export function createRefresher(
       const { choose } = classes.chooser(others, others.length + limit)
       const room = pace.room()
       let isPaced = false
+      let isPutOff = false
       const items = await store.claimReads({
         limit,
         leaseMs,
@@ -62,11 +63,14 @@ export function createRefresher(
           isPaced = isFull && due.some(isOfUnread)
           return choose(isFull ? due.filter((urgency) => !isOfUnread(urgency)) : due, taken)
         },
+        onPutOff() {
+          isPutOff = true
+        },
       })
       items.forEach(classes.leased)
       pace.leased(items.filter(({ urgency }) => isOfUnread(urgency)).length)
       if (isPaced) loop.wake(pace.roomInMs())
-      return { items, isAll: items.length < limit }
+      return { items, isAll: items.length < limit && !isPutOff }
     },
     // A read that was leased ahead does not begin after the answer to another one has paused all reads.
     run: (claim, lease) =>
