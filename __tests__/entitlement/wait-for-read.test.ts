@@ -70,11 +70,14 @@ describe('the wait of a question for a read', () => {
   })
 
   describe('of a business that may use the app, if requests and reads follow each other', () => {
-    it('lasts waitMs in all', async () => {
+    it.each([
+      ['shown', SECOND],
+      ['refused', HOUR / 2],
+    ])('lasts waitMs in all, while the reads are %s', async (_how, readMsAgo) => {
       const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
       for (const expectedMs of [2_000, 0, 0]) {
         const begun = clock.now()
-        change({ readAt: begun - SECOND, owedSince: begun })
+        change({ readAt: begun - readMsAgo, triedAt: begun - SECOND, owedSince: begun })
         const question = ask()
         await clock.rest()
         if (expectedMs > 0) {
@@ -90,16 +93,17 @@ describe('the wait of a question for a read', () => {
       ['is five seconds after the last read', -5_000, {}, true],
       ['is less than that after the last read', -4_999, {}, false],
       ['follows an answer that was no', -1, inState('suspended'), true],
-    ])('begins again, or not, when the request %s', async (_when, readAt, between, again) => {
+    ])('begins again, or not, when the request %s', async (_when, triedAt, between, again) => {
       const { clock, ask, change } = asked({ requestedMsAgo: 0, ...confirmed })
-      change({ readAt: clock.now() - SECOND, owedSince: clock.now() })
+      const readAt = clock.now() - SECOND
+      change({ readAt, triedAt: readAt, owedSince: clock.now() })
       const first = ask()
       await clock.advance(2_000)
       expect(first.answer).toBe(true)
       change({ ...between, pending: false })
       ask()
       await clock.rest()
-      change({ ...confirmed, pending: true, readAt: clock.now() + readAt, owedSince: clock.now() })
+      change({ ...confirmed, pending: true, triedAt: clock.now() + triedAt, owedSince: clock.now() })
       const second = ask()
       await clock.rest()
       expect(second.answer).toBe(again ? undefined : true)

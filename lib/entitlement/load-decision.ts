@@ -192,11 +192,14 @@ const MOST_WAITING = 10_000
 /** Requests belong to one series until this long passes between a read and the next request. */
 const QUIET_MS = MAX_READ_INTERVAL_MS
 
-/** Whether the first unanswered request came at least `QUIET_MS` after the last read of the record. */
+/**
+ * Whether the first unanswered request came at least `QUIET_MS` after the last read, whatever that found: the platform
+ * may refuse each read of a series.
+ */
 function isAfterQuiet(subscription: Subscription): boolean {
-  const { readAt } = subscription
+  const { triedAt } = subscription
   const since = owedSince(subscription)
-  return readAt !== null && since !== null && since - readAt >= QUIET_MS
+  return triedAt !== null && since !== null && since - triedAt >= QUIET_MS
 }
 
 function owedSince({ owedSince, requestedAt }: Subscription): number | null {

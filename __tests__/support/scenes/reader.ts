@@ -33,6 +33,7 @@ export function subscriptionOf(more: Partial<Subscription> = {}): Subscription {
     state: null,
     gone: null,
     readAt: null,
+    triedAt: null,
     requestedAt: START,
     owedSince: START,
     generation: 1,

@@ -37,6 +37,8 @@ export interface Subscription {
   gone: Gone | null
   /** When a read last confirmed `state`, or the end was believed. */
   readAt: number | null
+  /** When the last read ended, whatever it found. */
+  triedAt: number | null
   /** When an event, `track` or `refresh` last requested a read. */
   requestedAt: number | null
   /**

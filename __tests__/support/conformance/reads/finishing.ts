@@ -100,6 +100,17 @@ export const FINISHING: Checks = {
     }
   },
 
+  async 'finishRead: every read has been tried, also one that showed nothing'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    const { readAt, triedAt } = await lab.only('b1')
+    isNumber(triedAt, 'triedAt')
+    await lab.pass(3)
+    await lab.refuse('s1')
+    const after = await lab.only('b1')
+    same(after.readAt, readAt)
+    assert(Number(after.triedAt) > triedAt, 'the refused read does not count')
+  },
+
   async 'finishRead: of a read during which another was requested, the failure does not count, and the second is owed since it was requested'(
     lab,
   ) {
