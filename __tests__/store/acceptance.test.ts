@@ -295,6 +295,26 @@ describe('C26 the shared commit of deliveries', () => {
     expect(batches.flat()).toHaveLength(7)
   })
 
+  it('A60 lets made-up calls that wait for a measurement take no place from what was read before', async () => {
+    const hold = gate()
+    const { submit, batches } = committer({
+      measure: () => hold.opened,
+      most: { ...SMALL_ALLOWANCE, known: { rows: 100, bytes: MIB } },
+      maxWaiting: { rows: 2, bytes: MIB },
+      known: ['1'],
+    })
+    for (let row = 0; row < 10; row++) await submit({ kib: 2 })
+    const waiting = [3, 4, 5, 6].map((kib) => submit({ kib }))
+    // They are looked up.
+    await new Promise((resolve) => setImmediate(resolve))
+    await expect(submit({ kib: 7 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    const customer = Array.from({ length: 3 }, () => submit({ kib: 1 }))
+    expect(await Promise.all(customer)).toEqual([[], [], []])
+    expect(batches.flat().slice(10)).toEqual([1, 1, 1])
+    hold.open()
+    await Promise.allSettled(waiting)
+  })
+
   it('accepts a single item that is larger than the bound of everything that waits', async () => {
     const { submit, batches } = committer({ maxWaiting: { rows: 3, bytes: 1 } })
     await submit({ kib: 2_000 })

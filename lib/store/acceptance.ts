@@ -61,8 +61,10 @@ export function createAcceptance(options: {
   const waiting: Size = { rows: 0, bytes: 0 }
   /** What waits for the store to open. */
   const beforeOpening: Size = { rows: 0, bytes: 0 }
-  /** What waits for room in an allowance. */
-  const withoutRoom: Size = { rows: 0, bytes: 0 }
+  /** What waits to be looked up. */
+  const lookedUp: Size = { rows: 0, bytes: 0 }
+  /** What waits for room in an allowance: calls that name only what was read before, and all others. */
+  const withoutRoom = { known: { rows: 0, bytes: 0 }, event: { rows: 0, bytes: 0 } }
   const turnedAway = createTurnedAway(clock)
   const allowance = createAllowance({
     ...{ engine, clock, whileOpen, isClosed, onDeleted: turnedAway.deleted },
@@ -221,12 +223,9 @@ export function createAcceptance(options: {
   }
 
   async function storeWithoutRoom(given: Accepted, size: Size, sender: Sender): Promise<readonly string[]> {
-    requireWaitingRoom(withoutRoom, size)
-    add(withoutRoom, size)
     sender.waitsForRoom = true
-    const room = withinAllowance(given, sender).finally(() => {
+    const room = withinAllowance(given, size, sender).finally(() => {
       sender.waitsForRoom = false
-      subtract(withoutRoom, size)
     })
     const { call, unstored, written } = await room
     try {
@@ -254,6 +253,13 @@ export function createAcceptance(options: {
     await batches.add({ ...call, size, sender, isUnread: undefined })
   }
 
+  /** Counts a call in what waits until the work has ended. */
+  async function waitIn<T>(waiting: Size, size: Size, work: () => Promise<T>): Promise<T> {
+    requireWaitingRoom(waiting, size)
+    add(waiting, size)
+    return work().finally(() => subtract(waiting, size))
+  }
+
   /** Throws if a call finds no room to wait. It looks nothing up: the store may hang, and nothing more may wait for it. */
   function requireWaitingRoom(waiting: Size, size: Size) {
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
@@ -271,12 +277,17 @@ export function createAcceptance(options: {
    */
   async function withinAllowance(
     call: Accepted,
+    size: Size,
     sender: Sender,
   ): Promise<{ call: Accepted; unstored: string[]; written: () => void }> {
     const isEvent = call.events.some(({ kind }) => kind === 'event')
-    const read: ReadonlySet<NewEvent> = isEvent ? await lookUps.add(call.events) : new Set()
+    const read: ReadonlySet<NewEvent> = isEvent
+      ? await waitIn(lookedUp, size, () => lookUps.add(call.events))
+      : new Set()
     const wanted = sizesOf(call.events, (event) => read.has(event))
-    const taken = await allowance.takeAfterAll(wanted)
+    // Made-up calls may wait for a measurement, for seconds, so they must not take the room of others.
+    const room = withoutRoom[wanted.event.rows === 0 ? 'known' : 'event']
+    const taken = await waitIn(room, size, () => allowance.takeAfterAll(wanted))
     if (taken) return { call, unstored: [], written: taken }
     const hasRoom = (kind: keyof Wanted) => allowance.hasRoom({ ...NO_EVENTS, [kind]: wanted[kind] })
     const isFull = { known: !hasRoom('known'), event: !hasRoom('event') }
