@@ -83,6 +83,26 @@ describe('D17 a business leaves, and the sender repeats its uninstall during eac
   })
 })
 
+describe('D17 a business leaves, and the sender makes up an install of it:', () => {
+  it.each([
+    ['after its uninstall', false],
+    ['before it, with a later date', true],
+  ])('%s it is out an hour later', async (_when, isBefore) => {
+    const world = await createBusinesses(5)
+    const inMs = (ms: number) => ({ event_time: new Date(world.clock.now() + ms).toISOString() })
+    if (isBefore) await world.install(1, inMs(20 * HOUR))
+    await world.advance(2 * HOUR)
+    world.serve('no token', [1])
+    await world.uninstall(1, inMs(0))
+    if (!isBefore) await world.install(1, inMs(SECOND))
+    await world.advance(55 * MINUTE)
+    expect(await world.out()).toEqual([])
+    await world.advance(10 * MINUTE)
+    expect(await world.out()).toEqual([1])
+    expect(await world.explain(1)).toMatchObject({ reason: 'ended', known: true })
+  })
+})
+
 describe('D65 a business with two subscriptions leaves, and the event of one is lost:', () => {
   it('the update of the other one counts for both, since a token is the whole business’s', async () => {
     const world = await createBusinesses(5, SHORT)

@@ -140,7 +140,7 @@ export interface ReadClaim extends Leased {
   uninstalledAt: number | null
   /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
   failingSince: number | null
-  /** When the store learned of the first `update` whose change no found record has shown yet. */
+  /** When the store learned of the first `update`, or uninstall, whose change no found record has shown yet. */
   updateAt: number | null
   /**
    * For a failing subscription, the last such `updateAt` of its business, if it is later than the last record shown of

@@ -56,7 +56,7 @@ export interface SubscriptionsTable {
    * reads fail.
    */
   served_since: number | null
-  /** When the store learned of the first `update` whose change no found record has shown yet. */
+  /** When the store learned of the first `update`, or uninstall, whose change no found record has shown yet. */
   update_at: number | null
   /** When the store learned of an event whose own record shows an end, since the last found record. */
   end_at: number | null

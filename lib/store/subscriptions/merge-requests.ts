@@ -37,6 +37,8 @@ interface BusinessRow {
   at: number | null
   /** When it arrived, if it has no date. */
   arrived: number | null
+  /** 1: an uninstall is among them, also one that is not the newest. */
+  updates: 0 | 1
   wall: number
   times: number
   cause: number
@@ -82,6 +84,7 @@ export const BUSINESS_COLUMNS = {
   installed: 'integer',
   at: 'integer',
   arrived: 'integer',
+  updates: 'integer',
   wall: 'integer',
   times: 'integer',
   cause: 'integer',
@@ -204,12 +207,13 @@ function addRequest(round: ReturnType<typeof newRound>, { request, cause: name }
   } else {
     const { businessUid: business, install } = request
     const before = round.businesses.get(business) ?? {
-      ...{ business, installed: null, at: null, arrived: null, wall, times: 0, cause },
+      ...{ business, installed: null, at: null, arrived: null, updates: 0, wall, times: 0, cause },
     }
     const last = install && newest(before, install)
     round.businesses.set(business, {
       ...before,
       ...last,
+      updates: before.updates === 1 || install?.installed === false ? 1 : 0,
       times: before.times + 1,
       cause: Math.min(before.cause, cause),
     })

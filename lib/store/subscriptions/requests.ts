@@ -171,7 +171,8 @@ function announced({ table }: Given<keyof typeof RECORD_COLUMNS>) {
 
 /**
  * The subscriptions of businesses that a decision takes into account, and their newest install or uninstall: by the date of
- * the platform, or else by its arrival. See docs/decisions/installs-by-their-date.md.
+ * the platform, or else by its arrival. An uninstall is an update of each that was read, which no install takes back: anybody
+ * with the delivery secret can make one up. See docs/decisions/installs-by-their-date.md.
  */
 function businesses(engine: Engine, { each, of }: Given<keyof typeof BUSINESS_COLUMNS>) {
   const isLast = sql`given.installed is not null and (given.arrived is not null or (
@@ -184,12 +185,14 @@ function businesses(engine: Engine, { each, of }: Given<keyof typeof BUSINESS_CO
       ${REQUESTED},
       uninstalled_at = case when not (${isLast}) then subscriptions.uninstalled_at
         when given.installed = 0 then given.now end,
+      update_at = case when given.updates = 1 and subscriptions.unread = 0
+        then coalesce(subscriptions.update_at, given.now) else subscriptions.update_at end,
       install_at = case when ${isLast} then coalesce(given.at, subscriptions.install_at) else subscriptions.install_at end,
       install_arrived_at = coalesce(given.arrived, subscriptions.install_arrived_at)
     from (${each(sql`
       select subscription_uid as uid, ${of('installed')} as installed, ${of('times')} as times,
         ${of('cause')} as cause, ${of('now')} as now, ${of('at')} as at,
-        ${of('arrived')} as arrived, ${of('wall')} as wall
+        ${of('arrived')} as arrived, ${of('updates')} as updates, ${of('wall')} as wall
       from (${uidsOfBusiness(of('business'), engine)}) as mine`)}
     ) as given
     where subscriptions.subscription_uid = given.uid`

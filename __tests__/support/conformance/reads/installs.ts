@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { business, type Checks, eventOf, has, ifKnown, isNumber, type Lab, named } from '../lab.js'
+import { business, type Checks, eventOf, has, ifKnown, isNumber, type Lab, named, same } from '../lab.js'
 
 export const INSTALLS: Checks = {
   async 'requestRefresh of a business: stores an uninstall, which only an install clears'(lab) {
@@ -32,6 +32,33 @@ export const INSTALLS: Checks = {
     for (const uid of ['s1', 's2', 's3']) has(claims.get(uid), { generation: 3 })
     has(claims.get('s1'), { uninstalledAt: null })
     for (const uid of ['s2', 's3']) isNumber(claims.get(uid)?.uninstalledAt, 'uninstalledAt')
+  },
+
+  async 'requestRefresh of a business: an uninstall counts as an update of what was read, whatever install came before or follows'(
+    lab,
+  ) {
+    const soon = Date.now() + 3_600_000
+    const cases: [isUpdate: boolean, isKnown: boolean, ...(readonly [installed: boolean, at?: number])[]][] =
+      [
+        [true, true, [false], [true]],
+        [true, true, [true, soon], [false, soon - 1]],
+        [false, true, [true], [true]],
+        [false, false, [false], [true]],
+      ]
+    for (const isOneCall of [true, false])
+      for (const [i, [isUpdate, isKnown, ...reports]] of cases.entries()) {
+        const businessUid = `b${i} ${isOneCall}`
+        await (isKnown
+          ? lab.known(businessUid, 'purchased', businessUid)
+          : lab.request(businessUid, businessUid))
+        const events = reports.map((report) =>
+          eventOf('none', { key: businessUid, businessUid, refresh: business(businessUid, ...report) }),
+        )
+        if (isOneCall) await lab.accept(events)
+        else for (const event of events) await lab.accept([event])
+        const { uninstalledAt, updateAt } = await lab.next(businessUid)
+        same([uninstalledAt, updateAt !== null], [null, isUpdate], `${i}, in one call: ${isOneCall}`)
+      }
   },
 
   async 'requestRefresh of a business: the latest install or uninstall counts, in any order of arrival'(lab) {
