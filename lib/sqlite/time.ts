@@ -55,8 +55,12 @@ export function startTime(connection: SqliteConnection, clock: Clock): SqliteTim
   else connection.all('update marketplace_time set boot = ?, anchor = ?, noted = ?', [boot, anchor, noted])
   writeDates(connection, boot, dates)
 
-  /** Another process may have seen a leap that was over before this one looked. Both add a leap that both see. */
+  /**
+   * Another process may have seen a leap that was over before this one looked. This one looks first: a leap that both see,
+   * and both add, counts once.
+   */
   function follow(connection: SqliteConnection) {
+    now()
     const others = readDates(connection, boot)
     if (others && others.dates > dates.dates) dates = { ...dates, dates: others.dates }
   }

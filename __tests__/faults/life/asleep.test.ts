@@ -6,6 +6,7 @@ import { createDecisionCache } from '../../../lib/entitlement/decision-cache.js'
 import { createTokens } from '../../../lib/platform/tokens.js'
 import { findSqlite } from '../../../lib/sqlite/drivers.js'
 import { connect, readTime } from '../../../lib/sqlite/file/file.js'
+import type { SqliteTime } from '../../../lib/sqlite/time.js'
 import { sql } from '../../../lib/store/sql/sql.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import {
@@ -150,6 +151,19 @@ describe('C80 after a machine has slept for ten days', () => {
     await store.handleTopics({ topics: ['event:b'], rescueMs: 0, retireMs: HOUR })
     expect(await store.listEntries({})).toMatchObject([{ status: 'pending' }])
   })
+
+  it('it counts once, also in a process that follows another one before it looks at its own clock', async () => {
+    const { leap, one, other, seeing, blind } = await twoTimes()
+    const before = blind.now()
+    const leapt = (time: SqliteTime) => Math.round((time.now() - before) / DAY)
+    leap(SLEEP)
+    seeing.note(one)
+    blind.follow(other)
+    expect([seeing, blind].map(leapt)).toEqual([10, 10])
+    blind.note(other)
+    seeing.note(one)
+    expect([seeing, blind].map(leapt)).toEqual([10, 10])
+  })
 })
 
 describe('C81 a wall clock that was set forward by ten days, and back', () => {
@@ -179,12 +193,7 @@ describe('C81 a wall clock that was set forward by ten days, and back', () => {
   })
 
   it('is followed by a process that did not look meanwhile, and moves no lease', async () => {
-    const { clock, leap, jump } = jumpingClock()
-    const library = await findSqlite()
-    const path = join(temporaryFolder(), 'm.db')
-    const [one, other] = [connect(library, path), connect(library, path)]
-    onCleanUp(() => [one, other].map((each) => each.close()))
-    const [seeing, blind] = [readTime(one, clock), readTime(other, clock)]
+    const { clock, leap, jump, one, other, seeing, blind } = await twoTimes()
     const before = [blind.now(), blind.ofLeases()]
     leap(SLEEP)
     seeing.now()
@@ -342,6 +351,16 @@ describe('J83 what a process has in memory ages while its machine sleeps', () =>
     expect(await tokens.get('b')).toBe('token 2')
   })
 })
+
+/** The times of one store in two processes, each with a connection of its own. */
+async function twoTimes() {
+  const library = await findSqlite()
+  const path = join(temporaryFolder(), 'm.db')
+  const [one, other] = [connect(library, path), connect(library, path)]
+  onCleanUp(() => [one, other].map((each) => each.close()))
+  const clock = jumpingClock()
+  return { ...clock, one, other, seeing: readTime(one, clock.clock), blind: readTime(other, clock.clock) }
+}
 
 /** A customer, on a marketplace with a file of its own. */
 async function bought(options: Parameters<typeof openMarketplace>[1]) {
