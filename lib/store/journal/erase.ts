@@ -7,6 +7,7 @@ import { type Connection, type Sql, sql } from '../sql/sql.js'
 import type { Searches } from '../subscriptions/searches.js'
 import { someOfBusiness } from '../subscriptions/subscriptions.js'
 import { type AuditRow, auditUid, createAnonymiser } from './audit.js'
+import { isOfReadBy } from './is-handled.js'
 import type { Journal } from './journal.js'
 
 /** The entries of one transaction: on SQLite the event loop waits for it (200 with their lanes took up to 13 ms). */
@@ -26,7 +27,8 @@ const ACTIONS = 100
  * 2. It removes the business and its subscriptions from the actions of people, which stay as the audit (`audit.ts`).
  * 3. It clears the business where it is a candidate. A read of such a row loses its lease and is repeated.
  * 4. It deletes the subscriptions, each in one transaction with the last of its entries, so that no finish finds a row.
- * 5. It deletes the entries that name the business.
+ * 5. It deletes the entries that name the business. A read may meanwhile have moved a subscription to another business, so
+ *    that step 4 did not find it: what it changed for this one is deleted too.
  *
  * Each step ends at what was there when the erasure began. What is added meanwhile is new data, so no flood of deliveries
  * prolongs it.
@@ -193,12 +195,17 @@ export function createErasing(options: {
     }
   }
 
-  function createEntries(businessUid: string, { lastSeq }: Limits): Part {
+  /** With the later ones of reads that found a subscription of the business to be another one's now. */
+  function createEntries(businessUid: string, { lastSeq, lastCreatedAt }: Limits): Part {
+    const isOfMoved = sql`${isOfReadBy(sql`kind`)} and exists (
+      select 1 from subscriptions where subscription_uid = journal.subscription_uid
+        and business_uid <> ${businessUid} and created_at <= ${lastCreatedAt}
+    )`
     return async (trx) => {
       const rows = await deleteEntries(
         trx,
         businessUid,
-        sql`business_uid = ${businessUid} and seq <= ${lastSeq}`,
+        sql`business_uid = ${businessUid} and (seq <= ${lastSeq} or ${isOfMoved})`,
       )
       return rows === 0 ? undefined : { rows }
     }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { auditUid } from '../../../../lib/store/journal/audit.js'
-import { URGENCY } from '../../../../lib/store/port/store.js'
+import { type ReadFinish, URGENCY } from '../../../../lib/store/port/store.js'
 import {
   type Checks,
   changeOf,
@@ -87,6 +87,37 @@ export const ERASING: Checks = {
     same(await lab.ids({ kind: 'change' }), [])
     await lab.read('purchased', moved)
     has(await lab.only('b1'), { state: 'purchased' })
+  },
+
+  async 'erase: a read under way that moves a subscription away leaves nothing of the erased business'(lab) {
+    await lab.known('s1', 'purchased', 'b1')
+    await lab.request('s1', 'b1')
+    const claim = await lab.next()
+    const reason = JSON.stringify({ actor: 'a', action: 'look', reason: 'b1' })
+    // The erasure rewrites them first, 100 at a time.
+    const actions = Array.from({ length: 300 }, (_, i) => `action ${i}`)
+    await Promise.all(
+      actions.map((id) => lab.recordAction({ id, name: 'look', businessUid: 'b1', payload: reason })),
+    )
+    const erasing = erase(lab)
+    await lab.until('the erasure has begun', async () => (await lab.getEntry('erasure')) !== undefined)
+    const now = { ...claim, subscription: { ...claim.subscription, businessUid: 'b2' } }
+    const { found } = shows(now, 'purchased')
+    const moved: Partial<ReadFinish> = {
+      ...(found && { found }),
+      changes: [changeOf('c1'), changeOf('c2', { businessUid: 'b2' })],
+      entitles: true,
+      entitlements: [
+        { id: 'n1', businessUid: 'b1', cause: 'event', before: 'item', after: null },
+        { id: 'n2', businessUid: 'b2', cause: 'event', before: null, after: 'item' },
+      ],
+    }
+    assert.equal(await lab.succeed(claim, 'purchased', moved), true)
+    same((await lab.ids({ kind: 'change' })).sort(), ['c1', 'c2'])
+    await erasing
+    has(await lab.only('b2'), { subscriptionUid: 's1', state: 'purchased' })
+    same((await lab.ids({ subscriptionUid: 's1' })).sort(), ['c2', 'n2'])
+    same(idsOf(await lab.lease()), ['c2'])
   },
 
   async 'erase: a read with the business as its candidate loses its lease, and the candidate is removed'(
