@@ -180,6 +180,32 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     await pruneAll(store)
     expect(await status()).toBe('dead')
   })
+
+  it('H221 ends every other entry at its time, however many older ones were replayed and find no handler', async () => {
+    const { store, sql } = await open()
+    const events = Array.from({ length: 230 }, (_, i) => ({ ...eventOf(`s${i}`), id: `event ${i}` }))
+    const odd = events.map((each, i) => ({ ...each, ...ODD, id: `odd ${i}` }))
+    const behind = [
+      { ...eventOf('s'), id: 'event', name: 'other' },
+      { ...eventOf('s'), ...ODD, id: 'odd' },
+    ]
+    await store.accept([...events, ...odd])
+    await store.accept(behind)
+    await Promise.all([...events, ...odd, { id: 'odd' }].map(({ id }) => store.replayEntry(id)))
+    await sql(`update journal set received_at = received_at - ${8 * DAY}`)
+    await sql(`update journal set due_at = due_at - ${8 * DAY} where id = 'odd'`)
+    await store.handleTopics({ topics: ['change'], rescueMs: 0, retireMs: 3 * MINUTE })
+    await pruneAll(store)
+    expect(await store.getEntry('event')).toBeUndefined()
+    expect(await store.getEntry('odd')).toBeUndefined()
+    const left = await sql(
+      'select kind, status, count(*) as rows from journal group by kind, status order by kind',
+    )
+    expect(left.map(({ kind, status, rows }) => [kind, status, Number(rows)])).toEqual([
+      ['event', 'unhandled', 230],
+      ['unrecognised', 'pending', 230],
+    ])
+  })
 })
 
 /** What makes an unrecognised delivery of an event. */

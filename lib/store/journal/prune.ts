@@ -11,11 +11,13 @@ import {
 } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { HandlersTable } from '../sql/schema.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { isNamedWithin } from './is-handled.js'
 
 /** Rows in one transaction: on SQLite the event loop waits for it (100 take 3 ms, 8 where pages have to be read). */
 const BATCH = 100
+/** The batches that one transaction searches for entries whose retention has ended. */
+const MAX_BATCHES = 50
 /** The condition of the partial index `journal_settled`: SQLite uses it only for a query that repeats it. */
 const HAS_SETTLED = sql`status in ('done', 'dead', 'unhandled')`
 /** The error of an entry that ended for want of a handler. */
@@ -56,18 +58,55 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     )
   }
 
+  const isOverdue = (retentionMs: number) =>
+    sql`coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}`
+
+  /** The last entry that a search of each status and kind has passed, since it last reached the end. */
+  const passed = new Map<string, number>()
+
   /**
-   * Ends the oldest unhandled events whose retention has ended: since their arrival, or their last replay, which one that was
-   * set aside keeps. Those that were set aside are dead if a process once had their handler; the others are deleted.
-   * `seq` is the order of their arrival.
+   * The oldest entries of a status and kind whose retention has ended: since their arrival, or their last replay, which one
+   * that was set aside keeps. `seq` is the order of their arrival, so the search passes what was replayed since, a batch at a
+   * time, and ends at what arrived within the retention. Where it stops for now, the next one goes on.
+   */
+  async function oldestOverdue(
+    trx: Connection,
+    { status, kind, retentionMs }: { status: 'unhandled' | 'pending'; kind: EntryKind; retentionMs: number },
+    among: Sql = sql`1 = 1`,
+  ): Promise<Overdue[]> {
+    const of = `${status} ${kind}`
+    for (let batches = 0; batches < MAX_BATCHES; batches++) {
+      const rows = await sql<Overdue & { seq: number; is_old: number; is_overdue: number }>`
+        select id, key, seq, case when received_at < ${engine.now()} - ${retentionMs} then 1 else 0 end as is_old,
+          case when ${isOverdue(retentionMs)} and ${among} then 1 else 0 end as is_overdue
+        from journal where status = ${sql.lit(status)} and kind = ${sql.lit(kind)} and seq > ${passed.get(of) ?? 0}
+        order by seq limit ${BATCH}`.execute(trx)
+      const overdue = rows.filter(({ is_overdue }) => is_overdue === 1)
+      if (overdue.length > 0) return overdue
+      const last = rows.at(-1)
+      if (last?.is_old !== 1 || rows.length < BATCH) {
+        passed.delete(of)
+        return []
+      }
+      passed.set(of, last.seq)
+    }
+    return []
+  }
+
+  /**
+   * Ends a batch of unhandled events whose retention has ended. Those that were set aside are dead if a process once had
+   * their handler; the others are deleted.
    */
   async function endUnhandled(trx: Connection, kind: EntryKind, retentionMs: number): Promise<Pruned> {
+    const found = await oldestOverdue(trx, { status: 'unhandled', kind, retentionMs })
+    if (found.length === 0) return { rows: 0, dead: [] }
     const rows = await sql<{ id: string; topic: Topic; settled_at: number | null }>`
-      select id, topic, settled_at from (
-        select id, topic, settled_at, due_at, received_at from journal where status = 'unhandled' and kind = ${sql.lit(kind)}
-        order by seq limit ${BATCH} ${engine.skipLocked}
-      ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}`.execute(trx)
-    if (rows.length === 0) return { rows: 0, dead: [] }
+      select id, topic, settled_at from journal where ${engine.isOneOf(
+        'id',
+        found.map(({ id }) => id),
+      )} and ${sql.still(sql`status = 'unhandled'`)} and ${isOverdue(retentionMs)} ${engine.skipLocked}`.execute(
+      trx,
+    )
     const isOnceHandled = await onceHandled(trx)
     const isMissed = (row: (typeof rows)[0]) => row.settled_at !== null && isOnceHandled(row.topic)
     const dead = await endAsDead(
@@ -86,12 +125,8 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
    * had a handler, else as unhandled. Such a change is kept as long as a dead one, so that a replay can still find it.
    */
   async function endPending(trx: Connection, kind: EntryKind, retentionMs: number): Promise<Pruned> {
-    const found = await sql<{ id: string; key: string }>`
-      select id, key from (
-        select id, key, topic, due_at, received_at from journal where status = 'pending' and kind = ${sql.lit(kind)}
-        order by seq limit ${BATCH}
-      ) as oldest where coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}
-        and coalesce(${isNamedWithin(engine, sql.ref('oldest.topic'))}, false) = false`.execute(trx)
+    const isAbandoned = sql`coalesce(${isNamedWithin(engine, sql.ref('journal.topic'))}, false) = false`
+    const found = await oldestOverdue(trx, { status: 'pending', kind, retentionMs }, isAbandoned)
     if (found.length === 0) return { rows: 0, dead: [] }
     const keys = [...new Set(found.map(({ key }) => key))]
     // Entries of a leased lane stay: its holder may be handling one.
@@ -106,9 +141,7 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       select id, topic from journal where ${engine.isOneOf(
         'id',
         found.flatMap(({ id, key }) => (freeKeys.has(key) ? id : [])),
-      )} and ${sql.still(sql`status = 'pending'`)} and coalesce(due_at, received_at) < ${engine.now()} - ${retentionMs}`.execute(
-      trx,
-    )
+      )} and ${sql.still(sql`status = 'pending'`)} and ${isOverdue(retentionMs)}`.execute(trx)
     const isOnceHandled = await onceHandled(trx)
     const idsOf = (isMissed: boolean) =>
       rows.flatMap(({ id, topic }) => (isOnceHandled(topic) === isMissed ? id : []))
@@ -162,4 +195,9 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
     }
     return { rows: await freeTakenBack(trx), dead: [] }
   }
+}
+
+interface Overdue {
+  id: string
+  key: string
 }
