@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import { DAY, HOUR, MINUTE } from '../../../lib/base/clock.js'
-import type { Store } from '../../../lib/store/port/store.js'
+import type { NewEvent, Store } from '../../../lib/store/port/store.js'
 import { type Connection, sql as statement } from '../../../lib/store/sql/sql.js'
 import { DONE, EVERY_TOPIC, ending, finish, handling, leasedEntries } from '../../support/conformance/lab.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
@@ -132,6 +132,23 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     expect(await sql('select key from lanes')).toEqual([{ key: 'kept' }])
     // The other one is taken up when a process has its topic again.
     expect(await leasedEntries(store)).toMatchObject([{ key: 'kept' }])
+  })
+
+  it('H218 keeps no lane whose entries have ended with their retention after its lease ran out', async () => {
+    const { store, sql } = await open()
+    await handling(store, EVERY_TOPIC)
+    const [old, recent] = [eventOf('s2'), eventOf('s2')].map((each) => ({ ...each, ...ODD, key: 'b' }))
+    await store.accept([{ ...eventOf('s1'), ...ODD, key: 'a' }, old, recent] as NewEvent[])
+    expect(await leasedEntries(store)).toHaveLength(2)
+    await sql(`update lanes set due_at = due_at - ${HOUR}`)
+    await sql(`update handlers set seen_at = seen_at - ${HOUR}`)
+    await sql(`update journal set received_at = received_at - ${8 * DAY} where id <> '${recent?.id}'`)
+    await pruneAll(store)
+    expect(await store.listEntries({ status: 'pending' })).toMatchObject([{ id: recent?.id }])
+    expect(await sql('select key, suspect from lanes')).toEqual([{ key: 'b', suspect: 1 }])
+    await sql(`update journal set received_at = received_at - ${8 * DAY}`)
+    await pruneAll(store)
+    expect(await sql('select key from lanes')).toEqual([])
   })
 
   it('H219 does not claim to have replayed an entry that is deleted meanwhile', async () => {

@@ -1,5 +1,6 @@
 import type { Lanes } from '../lanes/lanes.js'
 import { TAKEN_BACK } from '../leases/leases.js'
+import type { Suspects } from '../leases/suspects.js'
 import { ENTRY_KINDS } from '../port/journal.js'
 import {
   type DeadEntry,
@@ -24,7 +25,11 @@ const HAS_SETTLED = sql`status in ('done', 'dead', 'unhandled')`
 export const NO_HANDLER = 'no handler was registered for it before its retention ended'
 
 /** Prunes the table `journal`. One call applies the first rule that finds rows, to one batch of them. */
-export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance'>) {
+export function createJournalPruning(
+  engine: Engine,
+  lanes: Pick<Lanes, 'advance'>,
+  suspects: Pick<Suspects, 'mark'>,
+) {
   /** Deletes a batch of entries of one status and kind whose retention has ended. */
   async function deleteSettled(
     trx: Connection,
@@ -149,7 +154,9 @@ export function createJournalPruning(engine: Engine, lanes: Pick<Lanes, 'advance
       update journal set status = 'unhandled', due_at = null, settled_at = ${kind === 'change' ? engine.now() : sql`null`}
       where ${engine.isOneOf('id', idsOf(false))}`.execute(trx)
     const dead = await endAsDead(trx, idsOf(true))
-    // A suspect lane stays suspect: its head may be the one that ended the process, and another entry was too old.
+    // Leases that ran out are marked here, because a process looks only for those of its own topics. A suspect lane stays
+    // suspect: its head may be the one that ended the process, and another entry was too old.
+    await suspects.mark(trx, 'lane', engine.isOneOf('key', [...freeKeys]))
     await lanes.advance(trx, [...freeKeys], 'free')
     return { rows: rows.length, dead }
   }

@@ -55,8 +55,18 @@ export function createSuspects(engine: Engine) {
   const lanesOf = ({ topics, exceptKeys }: Pick<ClaimSuspectLane, 'topics' | 'exceptKeys'>) =>
     sql`${isAmong(topics)} and key not in ${engine.keys(exceptKeys)}`
 
+  /** Marks what has run out among these rows. The end of a lease is in the time of leases, a due time in that of dates. */
+  async function mark(trx: Connection, kind: SuspectKind, among: Sql = ANY) {
+    const { table, id, dueAt } = LEASED[kind]
+    await sql`
+      update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${engine.now()} - ${engine.leaseNow()}) where ${id} in (
+        select ${id} from ${table} where ${hasRunOut(kind)} and ${among} order by ${id} ${engine.skipLocked}
+      )`.execute(trx)
+  }
+
   return {
     lanesOf,
+    mark,
 
     /** The kind of the due suspect with the fewest lapses. */
     async due(
@@ -84,11 +94,7 @@ export function createSuspects(engine: Engine) {
       among: Sql = ANY,
     ): Promise<Begun | undefined> {
       const { table, id, dueAt } = LEASED[kind]
-      // The end of a lease is in the time of leases, a due time in that of dates.
-      await sql`
-        update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${engine.now()} - ${engine.leaseNow()}) where ${id} in (
-          select ${id} from ${table} where ${hasRunOut(kind)} order by ${id} ${engine.skipLocked}
-        )`.execute(trx)
+      await mark(trx, kind)
       const leaseToken = newLeaseToken()
       const [begun] = await sql<{ id: string; lapses: number }>`
         update ${table} set lapses = lapses + 1, lease_token = ${leaseToken}, ${dueAt} = ${engine.leaseNow()} + ${leaseMs}
