@@ -1,6 +1,14 @@
 import { describe, expect, it } from '@jest/globals'
-import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import { type Clock, DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
+import type { SubscriptionRecord } from '../../../lib/base/record.js'
+import type { ReadResult } from '../../../lib/platform/read-result.js'
+import type { ReadClaim, Store } from '../../../lib/store/port/store.js'
+import { concludeRead } from '../../../lib/work/reading/conclude-read.js'
+import { evidenceOfEnd } from '../../../lib/work/reading/end-evidence.js'
+import { readFacts } from '../../../lib/work/reading/facts.js'
+import { claimedAll, named } from '../../support/conformance/reads/read-calls.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { notice } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene } from '../../support/scene.js'
@@ -119,4 +127,45 @@ describe('D25 a wall clock that was ahead for a while', () => {
     reader.pass(2 * MINUTE)
     expect(reader.reads({ kind: 'missing' }).found).toMatchObject({ gone: 'missing' })
   })
+})
+
+describe('D82 two processes on PostgreSQL read a subscription in turn, and the clock of one is an hour behind', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it.each(['missing', 'older'] as const)(
+    'what the platform shows counts as repeated only for the time that has passed (%s)',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const [behind, right] = [jumpingClock(), jumpingClock()]
+      behind.leap(-HOUR)
+      const open = async ({ clock }: typeof right) => ({
+        clock,
+        store: (await openStoreWithSql(address, { clock })).store,
+      })
+      const [first, second] = [await open(behind), await open(right)]
+      await reads(first, found_('purchased', 2))
+      const shown: ReadResult = what === 'missing' ? { kind: 'missing' } : found_('suspended', 1)
+      await reads(first, shown)
+      // Two more: a record is gone after three reads over a minute.
+      for (const process of [second, second]) await reads(process, shown)
+      expect(await second.store.subscriptionsOf('b')).toMatchObject([{ state: 'purchased', gone: null }])
+    },
+  )
+
+  /** Lets a process read the subscription once, which the platform answers like this. */
+  async function reads({ store, clock }: { store: Store; clock: Clock }, result: ReadResult) {
+    await store.requestRefresh(named('s', 'b'))
+    const [claim] = await until('the read is due', async () => {
+      const claims = await claimedAll(store)
+      return claims.length > 0 && claims
+    })
+    const env = {
+      ...{ now: clock.now(), random: () => 0.5, waitMs: 0, reconcileEveryMs: DAY, maxStaleMs: 3 * DAY },
+      stateOf: (record: SubscriptionRecord) => record.purchase_state,
+    }
+    const evidence = evidenceOfEnd(readFacts(claim as ReadClaim, result, env))
+    const belief = evidence && 'believed'
+    const { moves, ...finish } = concludeRead(claim as ReadClaim, result, { ...env, belief })
+    expect(await store.finishRead(claim as ReadClaim, finish)).toBe(true)
+  }
 })

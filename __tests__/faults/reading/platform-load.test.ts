@@ -121,7 +121,7 @@ describe('E13 retries', () => {
 /** When a subscription is due again after this many earlier outages. */
 function nextAfterOutages(outages: number): number {
   const reader = createReader()
-  reader.claim.progress = progressText(reader.claim.generation, { outages })
+  reader.claim.progress = progressText(reader.claim, { outages })
   const outage = { kind: 'outage', code: 'platform_failing' } as const
   return reader.reads(outage, { random: Math.random }).nextInMs as number
 }

@@ -174,7 +174,7 @@ function failingStore() {
 function neverRead(refusedMs: number | null) {
   const { claim } = createReader()
   claim.subscription.verifying = true
-  claim.progress = progressText(claim.generation, {
+  claim.progress = progressText(claim, {
     refusals: 1,
     refusedSince: refusedMs === null ? null : NOW - refusedMs,
   })
@@ -196,7 +196,7 @@ function claimOf(given: Case): ReadClaim {
     endAt: end ? ago(HOUR) : null,
     updateAt: updateMs === undefined ? null : ago(updateMs),
     failingSince: refusals > 0 ? ago(refusedMs) : null,
-    progress: progressText(claim.generation, {
+    progress: progressText(claim, {
       refusals,
       refusedSince: refusals > 0 ? ago(refusedMs) : null,
       missing,

@@ -7,6 +7,7 @@ import {
   EARLY_SHARES,
   halfSince,
   MISSING_RECHECK_MS,
+  type Progress,
   pauseAfterRefusal,
   progressText,
   recallProgress,
@@ -120,7 +121,10 @@ describe('the moves of a read', () => {
 describe('the progress of a subscription', () => {
   const NOW = 1_000
 
-  const claim = (generation: number, progress: string | null) => ({ generation, progress }) as ReadClaim
+  const claim = (generation: number, progress: string | null, createdAt = 100) => ({
+    ...{ generation, progress, createdAt },
+  })
+  const textOf = (changes: Partial<Progress>) => progressText({ generation: 2, createdAt: 100 }, changes)
 
   it('begins with one verification for each request', () => {
     expect(recallProgress(claim(3, null), NOW)).toEqual({
@@ -140,16 +144,13 @@ describe('the progress of a subscription', () => {
   })
 
   it('stays unchanged without a further request', () => {
-    const kept = recallProgress(
-      claim(2, progressText(2, { owed: 1, verified: 3, outages: 4, missing: 2 })),
-      NOW,
-    )
+    const kept = recallProgress(claim(2, textOf({ owed: 1, verified: 3, outages: 4, missing: 2 })), NOW)
     expect(kept).toMatchObject({ generation: 2, owed: 1, verified: 3, outages: 4, missing: 2 })
   })
 
   it('restarts its verifications and pauses with a further request, and keeps refusals and disappearances', () => {
     const before = { owed: 1, verified: 3, outages: 4, refusals: 5, refusedSince: 6, missing: 2 }
-    expect(recallProgress(claim(4, progressText(2, before)), NOW)).toMatchObject({
+    expect(recallProgress(claim(4, textOf(before)), NOW)).toMatchObject({
       generation: 4,
       owed: 3,
       verified: 0,
@@ -169,9 +170,12 @@ describe('the progress of a subscription', () => {
       goneSince: at,
       dissent: { state: 'purchased', updatedAt: 7, since: at },
     })
-    const recalled = (changes: object) => recallProgress(claim(2, progressText(2, changes)), NOW)
+    const recalled = (changes: object) => recallProgress(claim(2, textOf(changes)), NOW)
     expect(recalled(none)).toMatchObject(none)
     expect(recalled(times(NOW - 1))).toMatchObject(times(NOW - 1))
     expect(recalled(times(NOW + HOUR))).toMatchObject(times(NOW))
+    // To another process, whose clock is ahead, the subscription was created later.
+    const elsewhere = claim(2, textOf(times(NOW - 1)), 100 + HOUR)
+    expect(recallProgress(elsewhere, NOW + HOUR)).toMatchObject(times(NOW - 1 + HOUR))
   })
 })

@@ -234,7 +234,7 @@ describe('the candidate business of a subscription', () => {
           ...claim,
           subscription: { ...base.subscription, ...shown },
           // The verifications are over.
-          progress: progressText(base.generation, {}),
+          progress: progressText(base, {}),
         },
       })
       await refresh()

@@ -89,7 +89,7 @@ export function tryAgain(
 
 /** Only the counters in `changes`; every other one starts anew. */
 export function counters({ claim }: ReadFacts, changes: Partial<Progress>): string {
-  return progressText(claim.generation, changes)
+  return progressText(claim, changes)
 }
 
 /** The delay before the next verification; undefined if no event waits for one, or all are done. */

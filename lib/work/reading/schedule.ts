@@ -100,30 +100,43 @@ const FRESH: Progress = {
   dissent: null,
 }
 
-export function recallProgress({ progress: text, generation }: ReadClaim, now: number): Progress {
+/** The counters as they were stored. Times in the future become `now`: the wall clock was ahead when they were recorded. */
+export function recallProgress(
+  { progress: text, generation, createdAt }: Pick<ReadClaim, 'progress' | 'generation' | 'createdAt'>,
+  now: number,
+): Progress {
   const progress: Progress =
-    text === null ? FRESH : notAfter(now, { ...FRESH, ...(JSON.parse(text) as Partial<Progress>) })
+    text === null
+      ? FRESH
+      : withTimes({ ...FRESH, ...(JSON.parse(text) as Partial<Progress>) }, (time) =>
+          Math.min(createdAt + time, now),
+        )
   if (progress.generation === generation) return progress
   // A further request announces a further change. The counters of refusals, missing records and dissent stay.
   const owed = progress.owed + generation - progress.generation
   return { ...progress, generation, owed, verified: 0, outages: 0 }
 }
 
-/** Replaces times in the future by `now`: the wall clock was ahead when they were recorded. */
-function notAfter(now: number, progress: Progress): Progress {
-  const past = (time: number | null) => (time === null ? null : Math.min(time, now))
+/**
+ * The counters as JSON. Every counter that is not in `changes` starts anew. Times are stored as those since the creation of the
+ * subscription, which the store gives to each process by that one's clock.
+ */
+export function progressText(
+  { generation, createdAt }: Pick<ReadClaim, 'generation' | 'createdAt'>,
+  changes: Partial<Progress>,
+): string {
+  return JSON.stringify(withTimes({ ...FRESH, ...changes, generation }, (time) => time - createdAt))
+}
+
+function withTimes(progress: Progress, convert: (time: number) => number): Progress {
+  const converted = (time: number | null) => (time === null ? null : convert(time))
   const { dissent } = progress
   return {
     ...progress,
-    refusedSince: past(progress.refusedSince),
-    refusedAt: past(progress.refusedAt),
-    missingSince: past(progress.missingSince),
-    goneSince: past(progress.goneSince),
-    dissent: dissent && { ...dissent, since: Math.min(dissent.since, now) },
+    refusedSince: converted(progress.refusedSince),
+    refusedAt: converted(progress.refusedAt),
+    missingSince: converted(progress.missingSince),
+    goneSince: converted(progress.goneSince),
+    dissent: dissent && { ...dissent, since: convert(dissent.since) },
   }
-}
-
-/** The counters as JSON. Every counter that is not in `changes` starts anew. */
-export function progressText(generation: number, changes: Partial<Progress>): string {
-  return JSON.stringify({ ...FRESH, ...changes, generation })
 }

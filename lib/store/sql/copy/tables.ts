@@ -35,7 +35,7 @@ const SUBSCRIPTIONS: Record<keyof SubscriptionsTable, Kind> = {
   suspect: 'number',
   lapses: 'number',
   failure: 'text',
-  // Its times are of the wall clock of the process that read.
+  // Its times are relative to `created_at`.
   progress: 'text',
   // A date of the platform, and one of the wall clock of the process that received it.
   install_at: 'number',
