@@ -51,6 +51,22 @@ export function createAgingTime(clock: Pick<Clock, 'now' | 'monotonic'>): () => 
   }
 }
 
+/**
+ * Returns whether the wall clock has leapt forward since the last call: the machine may have slept, while the monotonic clock
+ * stood still, and others have taken over what this process holds.
+ */
+export function createSleepWatch(clock: Pick<Clock, 'now' | 'monotonic'>): () => boolean {
+  const age = createAgingTime(clock)
+  const slept = () => age() - clock.monotonic()
+  let before = slept()
+  return () => {
+    const now = slept()
+    const hasSlept = now - before > LEAP_MS
+    before = now
+    return hasSlept
+  }
+}
+
 /** The clock of an app, with `now` in place of a missing `monotonic`. */
 export function withMonotonic(clock: Clock): Clock {
   return typeof clock.monotonic === 'function'

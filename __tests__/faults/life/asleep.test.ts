@@ -8,6 +8,7 @@ import { findSqlite } from '../../../lib/sqlite/drivers.js'
 import { connect, readTime } from '../../../lib/sqlite/file/file.js'
 import type { SqliteTime } from '../../../lib/sqlite/time.js'
 import { sql } from '../../../lib/store/sql/sql.js'
+import { sampleDelivery } from '../../../lib/testing/index.js'
 import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import {
   claimed,
@@ -28,7 +29,7 @@ import { createFileScene } from '../../support/scenes/file-scene.js'
 import { buy, readsOf, track } from '../../support/scenes/purchases.js'
 import { record, ruled, subscriptionOf } from '../../support/scenes/reader.js'
 import { B1 } from '../../support/settings.js'
-import { until } from '../../support/until.js'
+import { gate, until } from '../../support/until.js'
 
 // To a process, a sleep of its machine looks like a leap of the wall clock: the monotonic clock stands still meanwhile.
 
@@ -323,6 +324,42 @@ describe('G80 the process of an app on PostgreSQL slept for ten days', () => {
     expect(await marketplace.isEntitled(B1)).toBe(false)
     expect(await marketplace.explain(B1)).toMatchObject({ reason: 'stale' })
   })
+})
+
+describe('G81 a process with handlers on PostgreSQL slept, and another one has taken over its work', () => {
+  const engine = useEngine('PostgreSQL')
+
+  it('calls no further handler under a lease that it lost meanwhile', async () => {
+    const address = await engine.freshAddress()
+    const { platform, marketplace, deliver, leap } = await createScene({ store: address })
+    const calls: string[] = []
+    const [asleep, taken] = [gate(), gate()]
+    const installed = sampleDelivery('application/installed', { business_id: B1, app_code_name: 'ours' })
+    const ids: string[] = []
+    for (let i = 0; i < 3; i++) ids.push((await deliver(installed)).id)
+    marketplace.on('application/installed', async ({ id }) => {
+      calls.push(`first ${id}`)
+      await asleep.opened
+    })
+    await until('the first handler was called', () => calls.length === 1)
+    // The server's clock goes on, and that of the process that sleeps does not.
+    const { sql: run } = await openStoreWithSql(address)
+    await run(`update lanes set due_at = due_at - ${10 * MINUTE} where lease_token is not null`)
+    const other = openMarketplace(platform, { store: address })
+    other.on('application/installed', async ({ id }) => {
+      calls.push(`other ${id}`)
+      if (id !== ids[0]) await taken.opened
+    })
+    await other.start()
+    await until('the other one has its second entry', () => calls.includes(`other ${ids[1]}`))
+    leap(10 * MINUTE)
+    asleep.open()
+    await new Promise((resolve) => setTimeout(resolve, SECOND))
+    expect(calls).toHaveLength(3)
+    taken.open()
+    await until('the last one was handled', () => calls.length === 4)
+    expect(calls.map((call) => call.split(' ')[1])).toEqual([ids[0], ...ids])
+  }, 60_000)
 })
 
 describe('J83 what a process has in memory ages while its machine sleeps', () => {

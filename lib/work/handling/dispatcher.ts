@@ -1,4 +1,4 @@
-import { type Clock, SECOND } from '../../base/clock.js'
+import { type Clock, createSleepWatch, SECOND } from '../../base/clock.js'
 import { createSlices } from '../../base/waiting.js'
 import {
   type DeadEntry,
@@ -59,6 +59,7 @@ export function createDispatcher(
   const calls = createHandlerCalls(options)
   const finishes = createResultWrites({ store, clock })
   const slices = createSlices(clock)
+  const hasSlept = createSleepWatch(clock)
   let handlesReads = false
   const classes = createClasses<LaneClaim, LaneUrgency>({
     classes: Object.values(LANE_URGENCY),
@@ -119,6 +120,20 @@ export function createDispatcher(
     return businesses.some((business) => (lastDoubts.get(business) ?? Number.NEGATIVE_INFINITY) >= claimBegan)
   }
 
+  /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
+  function doubt(business: string | null) {
+    const now = clock.monotonic()
+    for (const [each, at] of lastDoubts) {
+      if (now - at <= leaseMs) break
+      lastDoubts.delete(each)
+    }
+    lastDoubts.delete(business)
+    lastDoubts.set(business, now)
+    for (const lane of loop.items())
+      if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
+        doubted.add(lane)
+  }
+
   async function run(lane: LaneClaim, { signal: interrupted, isHeld, claimBegan, leaveSlot }: RunInSlot) {
     const results = resultsOf(lane, interrupted)
     const beganAt = clock.monotonic()
@@ -135,6 +150,8 @@ export function createDispatcher(
         let prepared = calls.prepare(unit, interrupted)
         // An event needs no look into the store, and so no promise.
         if (prepared instanceof Promise) prepared = await prepared
+        // A lease is held by a clock that stands still while the machine sleeps.
+        if (hasSlept()) doubt(null)
         let isConfirmed = true
         // A commit that casts doubt on the lease may also have changed the answer in the payload. Without a confirmation no
         // handler is called: the payload may have been erased.
@@ -176,19 +193,7 @@ export function createDispatcher(
       await loop.close(graceMs)
       calls.rest()
     },
-    /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
-    doubt(business: string | null) {
-      const now = clock.monotonic()
-      for (const [each, at] of lastDoubts) {
-        if (now - at <= leaseMs) break
-        lastDoubts.delete(each)
-      }
-      lastDoubts.delete(business)
-      lastDoubts.set(business, now)
-      for (const lane of loop.items())
-        if (business === null || lane.entries.some(({ businessUid }) => businessUid === business))
-          doubted.add(lane)
-    },
+    doubt,
   }
 }
 
