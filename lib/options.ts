@@ -58,9 +58,9 @@ export interface MarketplaceOptions<Custom extends EventDefinitions = Record<nev
     fetch?: typeof globalThis.fetch | undefined
     /**
      * Returns the uids of all subscriptions of a business, for a platform that can list them: then a purchase is found whose
-     * webhook was lost. It is called once for all processes, for a business of which no subscription was read: at the first
-     * question about it, at an install, at each reconcile, and again by `waitForEntitlement` and `businesses.refresh`. Until it
-     * has answered, the reason is `not_read_yet`. Per call 10 s, at most 1,000 uids.
+     * webhook was lost. It is called once for all processes, for a business of which no subscription to the app was read: at
+     * the first question about it, at an install, at each reconcile, and again by `waitForEntitlement` and
+     * `businesses.refresh`. Until it has answered, the reason is `not_read_yet`. Per call 10 s, at most 1,000 uids.
      */
     findSubscriptions?: FindSubscriptions | undefined
   }

@@ -146,7 +146,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * Waits until the business may use the app, for the page to which a buyer returns. Resolves with the decision: of a yes as
    * soon as it is known, of an item that is not the app's at once, otherwise the last one after `timeoutMs` (default 30 s), or
    * when the marketplace closes. A change wakes it, so thousands may wait. With `platform.findSubscriptions` it searches again for a business of which no
-   * subscription was read. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
+   * subscription to the app was read. Rejects with the reason of `signal`, and `argument_invalid` for a wrong option.
    *
    * @example const { entitled } = await marketplace.waitForEntitlement(business_uid, { timeoutMs: 20_000 })
    */

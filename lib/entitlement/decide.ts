@@ -42,8 +42,9 @@ export interface Decision {
     accepted: string[]
   }
   /**
-   * Only where `platform.findSubscriptions` searches for a business of which no subscription was read. A look without a search,
-   * at a business that nobody has asked about, is neither answered nor pending, with the reason `unknown_business`.
+   * Only where `platform.findSubscriptions` searches for a business of which no subscription to the app was read. A look
+   * without a search, at a business that nobody has asked about, is neither answered nor pending, with the reason
+   * `unknown_business` or `other_app`.
    */
   search?: {
     /** The platform has answered once. Until then the reason is `not_read_yet`, whatever was named. */
