@@ -89,8 +89,8 @@ export const SABOTAGED_SOURCES: readonly DocumentedSabotage[] = [
     breaks: 'It stands for freshness.maxStaleMs after the last read that confirmed it.',
     source: {
       file: 'entitlement/decision-cache.ts',
-      from: 'if (last?.decision.asOf && age() <= last.staleAt)',
-      to: 'if (last?.decision.asOf)',
+      from: 'const decision = decisionLater(last.decision, maxStaleMs, now)',
+      to: 'const decision = last.decision.asOf === null || now < 0 ? undefined : last.decision',
     },
   },
   {
