@@ -59,7 +59,8 @@ describe('the tests of a module', () => {
     expect(testsOf('lib/testing/transitions.ts')[0]).toBe('__tests__/testing/simulator.test.ts')
     expect(testsOf('lib/sqlite/engine.ts')).toContain('__tests__/store/store-conformance.test.ts')
     const ofFinishes = testsOf('lib/store/subscriptions/finishes.ts')
-    expect(ofFinishes[0]).toBe('__tests__/store/subscriptions/finishes.test.ts')
+    // One of the two of its folder.
+    expect(ofFinishes.slice(0, 2)).toContain('__tests__/store/subscriptions/finishes.test.ts')
     expect(ofFinishes).toContain('__tests__/store/store-conformance.test.ts')
     expect(testsOf('lib/sqlite/backup/restore.ts')).toContain('__tests__/faults/storage/restored.test.ts')
   })

@@ -18,9 +18,10 @@ export function judgeEntitlements(history: History, belief: Belief): Finding[] {
     .filter(({ what }) => what === 'restored')
     .map(({ at }) => at)
   for (const run of runs) judgeCall(run)
-  for (const [business, own] of grouped(runs, ({ entry }) => entry.business)) judgeChain(business, own)
   // With other items, a record means something else.
-  if (new Set(history.processes.map(({ rules }) => rules.items.join())).size === 1) judgeBegun()
+  if (new Set(history.processes.map(({ rules }) => rules.items.join())).size > 1) return findings
+  for (const [business, own] of grouped(runs, ({ entry }) => entry.business)) judgeChain(business, own)
+  judgeBegun()
   return findings
 
   function judgeCall({ entry, from, process }: Run) {
