@@ -70,8 +70,8 @@ export function createEnds(history: History, belief: Belief) {
       const before = looks.filter((each) => each.at < firstAt - 10 * MINUTE).at(-1)
       const since = looks.filter((each) => each.at >= firstAt - 10 * MINUTE)
       if (since.some(({ reply }) => reply?.is === 'record' && reply.business === other)) served++
-      // Those that had ended before do not fail.
-      else if (before?.reply?.is !== 'record') continue
+      // Those that had ended or were canceled before do not fail.
+      else if (before?.reply?.is !== 'record' || before.reply.state === 'canceled') continue
       else if (since.some(({ reply }) => reply?.is === 'refused' || reply?.is === 'nothing')) failing++
       else waiting++
     }

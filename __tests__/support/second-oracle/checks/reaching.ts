@@ -187,15 +187,9 @@ export function judgeReaching(history: History, belief: Belief): Finding[] {
       )
   }
 
-  /** Whether a read of the subscription had begun when the event came, at any business that it has or that an event named. */
-  function isUnderWay(uid: string, takenAt: number) {
-    const businesses = new Set([
-      ...history.announcedOf(uid).map(({ business }) => business),
-      ...belief.sightsOf(uid).map(({ business }) => business),
-    ])
-    return history.calls.some(
-      (each) => businesses.has(each.business) && each.from <= takenAt && each.at >= takenAt,
-    )
+  /** Whether reads had begun when the event came: one of its subscription may have waited among them for its turn. */
+  function areUnderWay(takenAt: number) {
+    return history.calls.some((each) => each.from <= takenAt && each.at >= takenAt)
   }
 
   /** "`cause` is why the subscription was read." */
@@ -229,7 +223,7 @@ export function judgeReaching(history: History, belief: Belief): Finding[] {
           .announcedOf(uid)
           .some(
             ({ takenAt, at }) =>
-              at > before && takenAt <= sight.from && sight.from <= at + MINUTE && !isUnderWay(uid, takenAt),
+              at > before && takenAt <= sight.from && sight.from <= at + MINUTE && !areUnderWay(takenAt),
           )
       if (cause === 'reconcile' && isAnnounced && storeMs === 0)
         fail(from, 'Changes: cause', `a change of ${uid} has the cause reconcile, and an event announced it`)

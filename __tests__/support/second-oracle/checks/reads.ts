@@ -200,6 +200,7 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
         )
       if (!isAlone || !history.isEven(before.at, event.at + 15 * MINUTE)) continue
       let after = event.at
+      let firstAt: number | undefined
       let last: Call | Sight | undefined
       for (const pauseMs of [0, 5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]) {
         const by = after + pauseMs * 1.3 + 15 * SECOND + lateMs + 10 * storeMs
@@ -219,6 +220,9 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
           break
         }
         if (look.reply.updatedAt > before.reply.updatedAt) break
+        // "An older record never replaces a newer one, unless the platform repeats it for an hour."
+        firstAt ??= look.at
+        if (look.at - firstAt >= HOUR) break
         after = look.at
         last = look
       }
