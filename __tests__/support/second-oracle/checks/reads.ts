@@ -49,10 +49,11 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
 
   /** "waits after 429 as long as Retry-After demands, 1 s to 1 h": docs/platform-interface.md. */
   function judgePauses() {
-    for (const { process, at, reply } of throttled) {
+    for (const { process, from, at, reply } of throttled) {
       if (reply?.is !== 'throttled') continue
       const until = at + Math.min(Math.max(reply.afterMs, SECOND), HOUR)
-      if (!history.isEven(at, until)) continue
+      // A process that was frozen gets an old answer.
+      if (!history.isSteady(process, from, until)) continue
       // A read that was under way may still get its token, and one that was leased may begin.
       const isUnderWay = (uid: string, business: string) =>
         calls.some(
