@@ -142,6 +142,17 @@ describe('the second oracle', () => {
       },
     ],
     [
+      'A payload never grants access',
+      (life) => {
+        // Those that follow each other closely cause one read in five seconds.
+        for (let i = 0; i < 300; i++) {
+          life.delivers(notice('s', 'b'))
+          if (i % 10 === 0) life.reads('s', record('purchased', 1))
+          life.advance(200)
+        }
+      },
+    ],
+    [
       'lifetime and scope of tokens',
       (life) => {
         life.token({ is: 'token', token: 'next' })
@@ -331,6 +342,17 @@ describe('the second oracle', () => {
     life.handles('event', event('e2', notice('s2', 'b', 'created').data))
     life.handles('change', { ...change('c1', null, 'purchased'), uid: 's2' })
     life.advance(MINUTE)
+    expect(headings(life)).toEqual([])
+  })
+
+  it('knows that each event which comes alone may cost a read', () => {
+    const life = ordinary()
+    life.advance(MINUTE)
+    for (let i = 0; i < 30; i++) {
+      life.delivers(notice('s', 'b'))
+      life.reads('s', record('purchased', 1))
+      life.advance(1_900)
+    }
     expect(headings(life)).toEqual([])
   })
 

@@ -6,6 +6,9 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 
+/** "at most 4 reads of a subscription a second" */
+const CLOSELY_MS = SECOND / 4
+
 /** Judges the calls of the platform: when they must come, and how many may come. */
 export function judgeReads(history: History, belief: Belief): Finding[] {
   const findings: Finding[] = []
@@ -94,10 +97,19 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
         ).length
         if (second > 5 + again + asked)
           fail(from, 'A payload never grants access', `${second} reads of ${uid} in a second`)
-        if (minute > 25 + 2 * again + 3 * asked)
+        const apart = eventsApart(uid, from, from + MINUTE)
+        if (minute > 25 + apart + 2 * again + 3 * asked)
           fail(from, 'A payload never grants access', `${minute} reads of ${uid} in a minute`)
       }
     }
+  }
+
+  /** How many events of a subscription came alone: only those that follow each other closely share a read. */
+  function eventsApart(uid: string, from: number, until: number) {
+    return history
+      .announcedOf(uid)
+      .filter(({ at }, i, all) => at >= from && at < until && at - (all[i - 1]?.at ?? -SECOND) >= CLOSELY_MS)
+      .length
   }
 
   /** "caches a token for 5 min without `expires_in`, and gets a new one after a 401": docs/platform-interface.md. */
