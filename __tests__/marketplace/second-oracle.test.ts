@@ -128,6 +128,12 @@ describe('the second oracle', () => {
       },
     ],
     [
+      'Options: reads.concurrency',
+      (life) => {
+        for (let i = 0; i < 2; i++) life.calls('read', { uid: 's' })
+      },
+    ],
+    [
       'The document is silent on: rate limits',
       (life) => {
         life.reads('s', { is: 'throttled', afterMs: 60 * SECOND })
@@ -353,6 +359,20 @@ describe('the second oracle', () => {
       life.reads('s', record('purchased', 1))
       life.advance(1_900)
     }
+    expect(headings(life)).toEqual([])
+  })
+
+  it('knows that a process which wakes up goes on with a read that another one has taken over', () => {
+    const life = ordinary()
+    life.note({ kind: 'process began', process: 'q', rules: RULES })
+    life.advance(MINUTE)
+    life.note({ kind: 'trouble', process: 'p', forMs: 10 * SECOND })
+    life.advance(10 * SECOND)
+    const read = { of: 'read', business: 'b', uid: 's', token: 'token' } as const
+    life.note({ kind: 'called', process: 'q', call: 1_000, ...read })
+    life.reads('s', { is: 'failed' })
+    life.advance(10)
+    life.note({ kind: 'answered call', call: 1_000, reply: record('purchased', 1) })
     expect(headings(life)).toEqual([])
   })
 

@@ -41,7 +41,9 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
       const alive = [...running].filter(({ process, from }) => isSteady(process, from, read.from))
       // A read whose lease has ended is given up; the leases of some worlds are short.
       const young = alive.filter(({ from }) => read.from - from < 4 * SECOND)
-      const twin = young.find(({ uid }) => uid === read.uid)
+      // A process that wakes up goes on with a read that another one has taken over.
+      const isAwake = isSteady(read.process, read.from - SECOND, read.from)
+      const twin = isAwake && young.find(({ uid }) => uid === read.uid)
       if (twin) fail(read.from, 'Options: reads.concurrency', `two reads of ${read.uid} at once`)
       const own = young.filter(({ process }) => process === read.process).length + 1
       const most = read.process.rules.readsAtOnce
