@@ -376,6 +376,17 @@ describe('the second oracle', () => {
     expect(headings(life)).toEqual([])
   })
 
+  it('knows that a read which shows an older record confirms nothing', () => {
+    const life = ordinary()
+    for (const updatedAt of [0, -1]) {
+      life.advance(26 * HOUR)
+      life.reads('s', record('suspended', updatedAt))
+    }
+    life.advance(21 * HOUR)
+    life.answers('b', no('stale', false))
+    expect(headings(life)).toEqual([])
+  })
+
   it.each([
     ['announced the change', 'before', ['Changes: cause']],
     ['came while the subscription was read at its former business', 'during', []],
