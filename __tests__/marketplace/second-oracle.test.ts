@@ -388,6 +388,18 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    [300, 6_000, ['The gate: after a delivery they wait']],
+    [1_200, 0, ['The gate: after a delivery they wait']],
+    [1_200, 6_000, []],
+  ])('knows how long a page waits, after %d ms and with clocks %d ms apart', (ms, skewMs, found) => {
+    const life = ordinary()
+    life.delivers(notice('new', 'b-new', 'created'))
+    life.advance(ms)
+    life.answers('b-new', no('not_read_yet', false))
+    expect(headings(life, { ...EXACT, skewMs })).toEqual(found)
+  })
+
+  it.each([
     ['announced the change', 'before', ['Changes: cause']],
     ['came while the subscription was read at its former business', 'during', []],
   ])('knows the cause of a change that a regular read shows after an event which %s', (_, when, found) => {
@@ -560,7 +572,7 @@ function createLife() {
   }
 }
 
-function headings(life: Life): string[] {
+function headings(life: Life, exactness = EXACT): string[] {
   life.note({ kind: 'end' })
-  return judge(life.log, EXACT).map(({ heading }) => heading)
+  return judge(life.log, exactness).map(({ heading }) => heading)
 }

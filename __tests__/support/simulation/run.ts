@@ -10,7 +10,7 @@ import type { Observation } from '../second-oracle/log.js'
 import { createWitness } from '../second-oracle/witness.js'
 import { CLIENT, OUR_ITEM } from '../settings.js'
 import { createCommerce } from '../world/commerce.js'
-import type { Database } from '../world/database.js'
+import type { Database, Wire } from '../world/database.js'
 import { createDeliverer, type Network } from '../world/deliverer.js'
 import { createProcess, type Process } from '../world/process.js'
 import { type Broken, createVerdict, type Tally } from '../world/promises.js'
@@ -120,17 +120,19 @@ export async function simulate(
   function start(slot: number) {
     const name = `p${processes++}`
     const own = processRandom.fork()
+    const skewMs = processRandom.between(-profile.skewMs, profile.skewMs)
     let watched = (_hint: Hint) => {}
+    const wire: Wire = {
+      announce: (hint) => announce(process, hint),
+      watch(onHint) {
+        watched = onHint
+      },
+    }
     const process: Process = createProcess({
       ...{ name, time, random: own, sabotage, witness, fetch: platform.fetch },
       latencyMs: () => (isWell ? 0 : own.pick(latenciesMs)),
-      skewMs: processRandom.between(-profile.skewMs, profile.skewMs),
-      store: database.storeFor({
-        announce: (hint) => announce(process, hint),
-        watch(onHint) {
-          watched = onHint
-        },
-      }),
+      skewMs,
+      store: database.storeFor(wire, time.forProcess({ skewMs })),
       settings: {
         app: { ...CLIENT, purchasableUid: OUR_ITEM, codeName: 'ours' },
         reads: { concurrency: profile.concurrency },

@@ -44,7 +44,11 @@ export async function createDatabase(): Promise<Database> {
 
   return {
     storeFor: (wire, ofProcess, most) =>
-      createSqlStore({ ...engine, ...wire, ...KEPT_OPEN, isLocal: false }, ofProcess, most && { most }),
+      createSqlStore(
+        { ...engine, ...wire, ...KEPT_OPEN, isLocal: false, clock: ofProcess ?? clock },
+        ofProcess,
+        most && { most },
+      ),
 
     async begin(ofWorld) {
       now = ofWorld
