@@ -35,7 +35,7 @@ export function stillUnequal(log: readonly Observation[]): string | undefined {
       case 'trouble':
         troubledUntil.set(each.process, Math.max(troubledUntil.get(each.process) ?? 0, at + each.forMs))
         break
-      case 'requested':
+      case 'tracked':
         known.add(each.uid)
         break
       case 'asked':
@@ -55,7 +55,7 @@ export function stillUnequal(log: readonly Observation[]): string | undefined {
       ([, truth]) => truth.business === business && truth.item === OUR_ITEM && truth.state === 'purchased',
     )
     const expected = paid.length > 0 && !refused.has(business)
-    // A delivery that got no 200 may have been stored all the same.
+    // A delivery that got no 200, or a `track` without an end, may have been stored all the same.
     const isUnknown = expected && !entitled && !paid.some(([uid]) => known.has(uid))
     if (entitled !== expected && !isUnknown)
       return `the answer for ${business} is ${entitled}, and the platform has ${expected}`

@@ -48,6 +48,8 @@ export type Observed =
       business: string
       uid: string
     }
+  /** A `track` has resolved, so the app knows the subscription. */
+  | { kind: 'tracked'; uid: string }
   | { kind: 'erased'; business: string; uids: readonly string[]; left: readonly string[] }
   /** What the platform has from now on, whatever reads show. `state` is null while it refuses tokens for the business. */
   | { kind: 'truth'; uid: string; business: string; item: string; state: string; updatedAt: number }

@@ -133,9 +133,11 @@ export function createWitness(time: { passed(): number }) {
         },
         subscriptions: {
           ...real.subscriptions,
-          track(given) {
+          async track(given) {
             requested('track', String(given.businessUid), String(given.subscriptionUid))
-            return real.subscriptions.track(given)
+            const tracked = await real.subscriptions.track(given)
+            note({ kind: 'tracked', uid: String(given.subscriptionUid) })
+            return tracked
           },
           refreshAll() {
             requested('all')
