@@ -3,15 +3,16 @@ import type { Observation } from './log.js'
 
 /**
  * What the log shows the platform to have, for the subscriptions that the app can know: "those that a `create`, an
- * `update`, `track`, or a record has named". Returns why the last answers differ from it, or undefined.
+ * `update`, `track`, or a record has named". Returns why the last answers differ from it, or undefined. `isOpen`: no
+ * definite answer does.
  */
-export function stillUnequal(log: readonly Observation[]): string | undefined {
+export function stillUnequal(log: readonly Observation[]): { why: string; isOpen: boolean } | undefined {
   const known = new Set<string>()
   const truths = new Map<string, { business: string; item: string; state: string }>()
   const refused = new Set<string>()
   const bodies = new Map<number, string>()
   const asks = new Map<number, { business: string; at: number; process: string }>()
-  const answers = new Map<string, { entitled: boolean; at: number }>()
+  const answers = new Map<string, { entitled: boolean; isDefinite: boolean; at: number }>()
   const troubledUntil = new Map<string, number>()
   let changedAt = 0
   for (const each of log) {
@@ -45,12 +46,14 @@ export function stillUnequal(log: readonly Observation[]): string | undefined {
         const ask = asks.get(each.ask)
         // A process that is cut off from the database knows nothing.
         const isCut = ask && (troubledUntil.get(ask.process) ?? 0) >= ask.at - 10_000
-        if (ask && !isCut) answers.set(ask.business, { entitled: each.answer.entitled, at: ask.at })
+        const { entitled, known: isDefinite = true } = each.answer
+        if (ask && !isCut) answers.set(ask.business, { entitled, isDefinite, at: ask.at })
       }
     }
   }
-  for (const [business, { entitled, at }] of answers) {
-    if (at < changedAt) return `nobody has asked about ${business} since the last change`
+  for (const [business, { entitled, isDefinite, at }] of answers) {
+    if (at < changedAt)
+      return { why: `nobody has asked about ${business} since the last change`, isOpen: true }
     const paid = [...truths].filter(
       ([, truth]) => truth.business === business && truth.item === OUR_ITEM && truth.state === 'purchased',
     )
@@ -58,7 +61,10 @@ export function stillUnequal(log: readonly Observation[]): string | undefined {
     // A delivery that got no 200, or a `track` without an end, may have been stored all the same.
     const isUnknown = expected && !entitled && !paid.some(([uid]) => known.has(uid))
     if (entitled !== expected && !isUnknown)
-      return `the answer for ${business} is ${entitled}, and the platform has ${expected}`
+      return {
+        why: `the answer for ${business} is ${entitled}, and the platform has ${expected}`,
+        isOpen: !isDefinite,
+      }
   }
   return undefined
 }
