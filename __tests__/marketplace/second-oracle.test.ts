@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
+import { stillUnequal } from '../support/second-oracle/expected.js'
 import { judge } from '../support/second-oracle/judge.js'
 import type {
   Answer,
@@ -10,6 +11,7 @@ import type {
   Topic,
 } from '../support/second-oracle/log.js'
 import { replyOf } from '../support/second-oracle/witness.js'
+import { OUR_ITEM } from '../support/settings.js'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -428,6 +430,32 @@ describe('the second oracle', () => {
   ])('reads %s', (_what, reply, status, text) => {
     const response = { status, headers: { get: () => '7' } }
     expect(replyOf(response, text, { isToken: false, uid: 's' })).toEqual(reply)
+  })
+})
+
+describe('the last answers of a world', () => {
+  const why = 'the answer for b is false, and the platform has true'
+
+  it('must be equal for a subscription whose track has resolved, and not for one whose call has no end', () => {
+    const life = createLife()
+    life.advance(MINUTE)
+    life.note({ kind: 'truth', uid: 's', business: 'b', item: OUR_ITEM, state: 'purchased', updatedAt: 1 })
+    life.note({ kind: 'requested', process: 'p', what: 'track', business: 'b', uid: 's' })
+    life.answers('b', no('unknown_business'))
+    expect(stillUnequal(life.log)).toBeUndefined()
+    life.note({ kind: 'tracked', uid: 's' })
+    expect(stillUnequal(life.log)).toEqual({ why, isOpen: false })
+  })
+
+  it('are open while the wrong one is not definite', () => {
+    const life = createLife()
+    life.advance(MINUTE)
+    life.note({ kind: 'truth', uid: 's', business: 'b', item: OUR_ITEM, state: 'purchased', updatedAt: 1 })
+    life.delivers(notice('s', 'b', 'created'))
+    life.answers('b', no('stale', false))
+    expect(stillUnequal(life.log)).toEqual({ why, isOpen: true })
+    life.answers('b', yes)
+    expect(stillUnequal(life.log)).toBeUndefined()
   })
 })
 
