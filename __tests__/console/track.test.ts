@@ -35,7 +35,7 @@ describe('Track of the console', () => {
     expect((await marketplace.subscriptions.get(uid))?.business_uid).toBe('b2')
   })
 
-  it('waits for a subscription that moves to the business, and says so to who looks at its former one', async () => {
+  it('waits for a subscription of another business that moves to this one when it is read', async () => {
     const { platform, marketplace, support } = await stage()
     const { uid } = platform.purchase({ business_uid: 'b2', payment: 'succeeded' })
     await platform.settled()

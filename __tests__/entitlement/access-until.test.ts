@@ -87,8 +87,7 @@ describe('access with an end', () => {
   })
 
   it('compares ends as times, also in the year 10000', async () => {
-    const { explain, clock, iso } = answers({ basic: HOUR, pro: Date.UTC(10_000, 0, 1) })
-    expect(clock.now()).toBeGreaterThan(0)
+    const { explain, iso } = answers({ basic: HOUR, pro: Date.UTC(10_000, 0, 1) })
     expect((await explain('b')).accessUntil).toBe(iso(Date.UTC(10_000, 0, 1)))
   })
 

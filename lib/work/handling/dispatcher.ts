@@ -120,7 +120,7 @@ export function createDispatcher(
     return businesses.some((business) => (lastDoubts.get(business) ?? Number.NEGATIVE_INFINITY) >= claimBegan)
   }
 
-  /** The store's data of a business (null: of any) has changed: it may have been erased, and its lanes revoked. */
+  /** Lanes of a business (null: of any) may have been revoked: its data was erased, or others took them over during a sleep. */
   function doubt(business: string | null) {
     const now = clock.monotonic()
     for (const [each, at] of lastDoubts) {
