@@ -486,6 +486,29 @@ describe('D63 after an end', () => {
       expect(world.changes.at(-1)).toMatchObject({ from: 'canceled', to: null })
     },
   )
+
+  it('a paid-through subscription that is not shown any more when its paid time ends counts no longer', async () => {
+    const paid = { until: Number.POSITIVE_INFINITY }
+    const world = await createBusinesses(2, {
+      entitledWhen: ({ purchase_state }, { now }) =>
+        purchase_state === 'purchased' ||
+        (purchase_state === 'canceled' && now < paid.until && { entitled: true, until: paid.until }),
+    })
+    paid.until = world.clock.now() + 2 * HOUR
+    world.move('b1', 'canceled')
+    await world.update(1)
+    await world.advance(HOUR)
+    expect(await world.out()).toEqual([])
+    world.serve('empty', [1])
+    await world.advance(HOUR + 10 * MINUTE)
+    expect(await world.out()).toEqual([1])
+    expect(await world.counts()).toMatchObject({ active: 1, refused: 0 })
+    world.serve('empty', [2])
+    await world.update(2)
+    await world.advance(10 * MINUTE)
+    expect(await world.out()).toEqual([1, 2])
+    expect(await world.health()).toEqual(['ok'])
+  })
 })
 
 const numbersUpTo = (last: number) => Array.from({ length: last }, (_, i) => i + 1)

@@ -96,6 +96,31 @@ export const COMPARING: Checks = {
     assert.equal((await lab.otherBusinesses(first, 1_000)).failing, 1)
   },
 
+  async 'otherBusinesses, counts: a canceled subscription no longer counts as failing when its access has ended'(
+    lab,
+  ) {
+    await purchased(lab, 1)
+    await lab.request('s2', 'b2')
+    await lab.read('canceled', { entitles: true })
+    await lab.refuse('s2')
+    const first = await lab.refuse('s1')
+    has(await lab.otherBusinesses(first, 1_000), { failing: 2, exist: true })
+    has(await lab.counts(), { active: 2, refused: 2 })
+    const refused = async (entitles: boolean, failure = 'token_refused') => {
+      await lab.request('s2', 'b2')
+      const read = await lab.next('s2')
+      await lab.finishRead(read, { ...fails(failure), entitles })
+      return read
+    }
+    await refused(false, 'platform_timeout')
+    has(await lab.otherBusinesses(first, 1_000), { failing: 1, exist: false })
+    has(await lab.counts(), { active: 1, refused: 1 })
+    // If the app's rule gives access again, it fails from then on.
+    await refused(true)
+    assert.equal((await refused(true)).failingSince, null)
+    has(await lab.counts(), { active: 2, refused: 2 })
+  },
+
   async 'counts: with maxStaleMs, counts businesses that no read has confirmed for so long, and the others'(
     lab,
   ) {

@@ -138,7 +138,10 @@ export interface ReadClaim extends Leased {
   lapses: number
   /** When the store learned that the business uninstalled the app; null when an install followed. */
   uninstalledAt: number | null
-  /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
+  /**
+   * When the present streak of refused or missing reads of a known subscription began; null after a found record, and when
+   * the access of a canceled one has ended.
+   */
   failingSince: number | null
   /** When the store learned of the first `update`, or uninstall, whose change no found record has shown yet. */
   updateAt: number | null

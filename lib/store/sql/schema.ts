@@ -49,7 +49,10 @@ export interface SubscriptionsTable {
   install_arrived_at: number | null
   /** When the store learned of the newest of them, if it is an uninstall. */
   uninstalled_at: number | null
-  /** When the present streak of refused or missing reads of a known subscription began; null after a found record. */
+  /**
+   * When the present streak of refused or missing reads of a known subscription began; null after a found record, and when
+   * the access of a canceled one has ended.
+   */
   failing_since: number | null
   /**
    * When the present streak of found records began; for the first record of a subscription, `created_at`. Null while

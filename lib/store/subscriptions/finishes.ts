@@ -18,6 +18,7 @@ import type { SubscriptionsTable } from '../sql/schema.js'
 import { type Connection, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 import { quietAmong, withItemChanges } from './found-by-reads.js'
+import { isOver } from './other-businesses.js'
 
 /** The reads of one transaction: on SQLite the event loop waits for it (16 with a change each take 3 ms). */
 const BATCH = 16
@@ -319,7 +320,8 @@ function written({ table }: Given) {
       cause = case when next_cause is null or ${REQUESTED_AGAIN} then cause else next_cause end,
       entitles = finish.entitles,
       uninstalled_at = case when clears_uninstalled = 0 or ${REQUESTED_AGAIN} then uninstalled_at end,
-      failing_since = case when is_shown = 1 or (${OTHER_ITEM_ENDS}) then null when ${FAILS} then coalesce(failing_since, now) else failing_since end,
+      failing_since = case when is_shown = 1 or (${OTHER_ITEM_ENDS}) or (${ACCESS_HAS_ENDED}) then null
+        when ${FAILS} then coalesce(failing_since, now) else failing_since end,
       -- The first record counts since the row exists, whatever failed before it.
       served_since = case when is_shown = 1 then coalesce(served_since, case when read_at is null then created_at else now end)
         when ${FAILS} then null else served_since end,
@@ -350,12 +352,11 @@ const REQUESTED_AGAIN = sql`(subscriptions.generation > finish.generation)`
 const WAS_TOO_LATE = sql`subscriptions.finished_by like ${sql.lit(`%${TOO_LATE}`)}`
 /** The uninstall and the end that the claim has seen. */
 const STANDS = sql`(was_uninstalled = 0 or uninstalled_at is not null) and (had_end = 0 or end_at is not null)`
-/**
- * A canceled subscription without access loses nothing by a refusal, and one that has ended has failed since before its
- * end.
- */
+/** A subscription that is over loses nothing by a refusal, and one that has ended has failed since before its end. */
 const FAILS = sql`is_refused = 1 and unread = 0 and subscriptions.gone is null
-  and (subscriptions.state is null or subscriptions.state <> 'canceled' or subscriptions.entitles = 1)`
+  and (subscriptions.state is null or not ${isOver(sql`subscriptions.state`, sql`subscriptions.entitles`)})`
+/** The access of a canceled subscription may also end while its reads fail: from then on it does not count as failing. */
+const ACCESS_HAS_ENDED = sql`finish.gone is null and ${isOver(sql`subscriptions.state`, sql`finish.entitles`)}`
 /** A purchase of another item never counted as served. So it does not count as failing once it has ended either. */
 const OTHER_ITEM_ENDS = sql`finish.gone is not null and subscriptions.gone is null and subscriptions.state is null`
 const PAUSE = sql.lit(MIN_READ_INTERVAL_MS)

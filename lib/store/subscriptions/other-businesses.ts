@@ -26,10 +26,10 @@ const COMPARED = 1_000
 
 /** The condition of the index `subscriptions_served`: those that the platform shows. */
 export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' and failing_since is null`
-/** Neither ended, nor a purchase of another item, which never counts as served, and so not as failing either. */
-const IS_OF_APP = sql`gone is null and state is not null`
+/** Neither ended nor over, nor a purchase of another item, which never counts as served, and so not as failing either. */
+const IS_ACTIVE = sql`gone is null and state is not null and not ${isOver(sql`state`, sql`entitles`)}`
 /** The part of the index `subscriptions_failing` with those that count as active. */
-export const FAILING = sql`failing_since is not null and ${IS_OF_APP}`
+export const FAILING = sql`failing_since is not null and ${IS_ACTIVE}`
 /** The condition of a business that stays: no event announced its end, or a read after the uninstall still found the record. */
 const STAYS = sql`end_at is null and (uninstalled_at is null or read_at > uninstalled_at + ${sql.lit(MINUTE)})`
 
@@ -95,7 +95,7 @@ export function createOtherBusinesses(engine: Pick<Engine, 'now' | 'skipLocked'>
       failingMs: number,
     ): Promise<OtherBusinesses> {
       const failingFrom = (ms: number, which = sql``) =>
-        [IS_OF_APP, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
+        [IS_ACTIVE, ...GONE.map((gone) => sql`gone = ${gone}`)].map(
           (is) => sql`select business_uid, failing_since from subscriptions
             where failing_since is not null and ${is} and failing_since >= ${since(ms)} ${which}`,
         )
@@ -180,6 +180,11 @@ type Counts = Record<
   'failing' | 'served' | 'recovered' | 'others' | 'untested' | 'failing_lately' | 'served_lately',
   number
 > & { steady: 0 | 1 | null }
+
+/** Whether a subscription in this state has nothing to lose: it is canceled, and gives no access by the app's rule either. */
+export function isOver(state: Sql, entitles: Sql): Sql {
+  return sql`(${state} = 'canceled' and ${entitles} = 0)`
+}
 
 /** The values of `gone`, in the order of the index. */
 const GONE = ['ended', 'missing', 'revoked']
