@@ -159,6 +159,25 @@ describe('D26, D61 the platform fails for everybody, and nobody is out:', () => 
     expect(world.changes).toHaveLength(count)
   })
 
+  it.each([2, 5])(
+    'for all of %d businesses, which have canceled, and have paid until later',
+    async (count) => {
+      const world = await createBusinesses(count, { entitledWhen: () => true })
+      for (const i of numbersUpTo(count)) {
+        world.move(`b${i}`, 'canceled')
+        await world.update(i)
+      }
+      await world.advance(30 * MINUTE)
+      world.serve('empty')
+      await world.advance(30 * HOUR)
+      expect(await world.out()).toEqual([])
+      expect(await world.health()).toEqual(['degraded', expect.stringMatching(/of \d+ businesses/)])
+      world.serve('served')
+      await world.advance(3 * HOUR)
+      expect(await world.health()).toEqual(['ok'])
+    },
+  )
+
   it('D64 after four days all are served within minutes of the first, and the one that left is out', async () => {
     const world = await createBusinesses(25)
     world.serve('no token')

@@ -121,6 +121,26 @@ export const COMPARING: Checks = {
     has(await lab.counts(), { active: 2, refused: 2 })
   },
 
+  async 'otherBusinesses, counts, readOthers: a canceled subscription counts as served while it gives access'(
+    lab,
+  ) {
+    await purchased(lab, 1)
+    for (const i of [2, 3, 4]) {
+      await lab.request(`s${i}`, `b${i}`)
+      await lab.read('canceled', { entitles: i !== 4 })
+    }
+    await lab.pass(600)
+    const first = await lab.refuse('s1')
+    has(await lab.otherBusinesses(first, 0), { failing: 1, served: 0, untested: 2, exist: true })
+    has(await lab.counts(), { active: 3, refused: 1 })
+    assert.equal(await lab.readOthers(first, { which: 'served', untestedForMs: 300, limit: 5 }), 2)
+    const others = await lab.claimAll()
+    same(idsOf(others).sort(), ['s2', 's3'])
+    for (const other of others) await lab.succeed(other, 'canceled', { entitles: other.id === 's2' })
+    has(await lab.otherBusinesses(first, 300), { failing: 1, served: 1, untested: 0, exist: true })
+    has(await lab.counts(), { active: 2, refused: 1 })
+  },
+
   async 'counts: with maxStaleMs, counts businesses that no read has confirmed for so long, and the others'(
     lab,
   ) {

@@ -72,9 +72,9 @@ export interface SubscriptionCounts {
   /** Subscriptions that are put off because their reads have ended the process `MAX_LAPSES` times or more. */
   lapsed: number
   /**
-   * Businesses with a subscription that was read before and is neither gone nor canceled: the refused ones, and as many of
-   * the others as there are, up to 1,000 or to `refused`. While there are none: businesses of the newest subscriptions
-   * that were never read and that the platform has answered.
+   * Businesses with a subscription that was read before, is not gone, and is not canceled or still gives access: the
+   * refused ones, and as many of the others as there are, up to 1,000 or to `refused`. While there are none: businesses of
+   * the newest subscriptions that were never read and that the platform has answered.
    */
   active: number
   /** Of the active ones, those whose reads the platform refuses or answers without their record. */
@@ -141,7 +141,8 @@ export interface OtherBusinesses {
    */
   lately: { failing: number; served: number }
   /**
-   * Whether any other business has a subscription that is neither gone nor canceled, and whose end is not announced.
+   * Whether any other business has a subscription that counts as active (`SubscriptionCounts`), and whose end is not
+   * announced.
    */
   exist: boolean
 }

@@ -1,6 +1,6 @@
 import { IS_ASIDE } from '../journal/is-handled.js'
 import { isPending } from '../lanes/heads.js'
-import { IS_DENIED } from '../subscriptions/other-businesses.js'
+import { IS_DENIED, SERVED } from '../subscriptions/other-businesses.js'
 import type { Dialect } from './dialect.js'
 import type { Engine, MayMigrate, Migration } from './engine.js'
 import { copyFirstTables, setAsideFirstTables } from './first-tables.js'
@@ -71,8 +71,7 @@ function tables(engine: Dialect): Sql[] {
     // in order. See docs/decisions/counts-read-an-index.md.
     sql`create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null`,
     // For health, and before a subscription ends: those that the platform shows, and those that it no longer does.
-    sql`create index subscriptions_served on subscriptions (read_at)
-      where unread = 0 and gone is null and state <> 'canceled' and failing_since is null`,
+    sql`create index subscriptions_served on subscriptions (read_at) where ${SERVED}`,
     sql`create index subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null`,
     // For pruning, which searches the oldest that were never read (unread=? AND requested_at<?), and for two counts. Only a
     // row that is given up is written to it.

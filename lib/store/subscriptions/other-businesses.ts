@@ -24,10 +24,10 @@ const NAMED_LATER_MS = MINUTE
 /** The rows of an index that one comparison reads at most. */
 const COMPARED = 1_000
 
-/** The condition of the index `subscriptions_served`: those that the platform shows. */
-export const SERVED = sql`unread = 0 and gone is null and state <> 'canceled' and failing_since is null`
-/** Neither ended nor over, nor a purchase of another item, which never counts as served, and so not as failing either. */
+/** Neither ended nor over, nor a purchase of another item, which counts neither as served nor as failing. */
 const IS_ACTIVE = sql`gone is null and state is not null and not ${isOver(sql`state`, sql`entitles`)}`
+/** The condition of the index `subscriptions_served`: those that the platform shows. */
+export const SERVED = sql`unread = 0 and ${IS_ACTIVE} and failing_since is null`
 /** The part of the index `subscriptions_failing` with those that count as active. */
 export const FAILING = sql`failing_since is not null and ${IS_ACTIVE}`
 /** The condition of a business that stays: no event announced its end, or a read after the uninstall still found the record. */

@@ -48,8 +48,7 @@ create index subscriptions_due on subscriptions (urgency, refresh_at) where refr
 
 create index subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null;
 
-create index subscriptions_served on subscriptions (read_at)
-      where unread = 0 and gone is null and state <> 'canceled' and failing_since is null;
+create index subscriptions_served on subscriptions (read_at) where unread = 0 and gone is null and state is not null and not (state = 'canceled' and entitles = 0) and failing_since is null;
 
 create index subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null;
 

@@ -52,8 +52,7 @@ CREATE INDEX subscriptions_due on subscriptions (urgency, refresh_at) where refr
 
 CREATE INDEX subscriptions_owed on subscriptions (owed_since) where owed_since is not null and refresh_at is not null;
 
-CREATE INDEX subscriptions_served on subscriptions (read_at)
-      where unread = 0 and gone is null and state <> 'canceled' and failing_since is null;
+CREATE INDEX subscriptions_served on subscriptions (read_at) where unread = 0 and gone is null and state is not null and not (state = 'canceled' and entitles = 0) and failing_since is null;
 
 CREATE INDEX subscriptions_failing on subscriptions (gone, failing_since) where failing_since is not null;
 
