@@ -191,6 +191,18 @@ describe('the parts', () => {
     expect(outcomeOf(5)?.broken).toEqual(['a world', expect.stringContaining("'follow' 5 were skipped")])
   })
 
+  it('could not be made if their process ended before the last kind of world', () => {
+    const [step] = PARTS.find(({ name }) => name === 'months')?.steps('short') ?? []
+    const outcomeOf = (broken: string[], ...kinds: string[]) => {
+      const lines = kinds.map((kind) => JSON.stringify({ kind, made: 2, days: 80, broken, tally: {} }))
+      return step?.outcome({ code: 1, stdout: lines.join('\n'), stderr: 'Error: a process ended' })
+    }
+    expect(() => outcomeOf([], 'weeks with faults')).toThrow('a process ended')
+    expect(() => outcomeOf(['a world'], 'weeks with faults')).toThrow('a process ended')
+    const whole = outcomeOf(['a world'], 'weeks with faults', 'months without any fault')
+    expect(whole).toMatchObject({ figures: { worlds: 4 }, broken: ['a world', 'a world'] })
+  })
+
   it('kill 10,000 processes, half on each engine', () => {
     const seeds = PARTS.find(({ name }) => name === 'kills')
       ?.steps('whole')
