@@ -3,7 +3,15 @@ import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, write
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { evidence } from '../../scripts/evidence/evidence.js'
-import { jsonLines, type Outcome, type Part, sumOf, UsageError } from '../../scripts/evidence/part.js'
+import { verdictOf } from '../../scripts/evidence/page.js'
+import {
+  type EvidenceRecord,
+  jsonLines,
+  type Outcome,
+  type Part,
+  sumOf,
+  UsageError,
+} from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { until } from '../support/until.js'
@@ -146,6 +154,38 @@ describe('npm run evidence', () => {
   })
 })
 
+describe('the sentence of the page', () => {
+  const held = [
+    record('kills', { kills: 10, acknowledged: 90, lost: 0, wrong: 0 }),
+    record('power-cuts', { cuts: 5, acknowledged: 30, lost: 0 }),
+    record('worlds', { worlds: 100 }),
+    record('months', { days: 3_650 }),
+  ]
+
+  it('says that nothing was lost and no answer wrong if all that it names held', () => {
+    expect(sentenceOf(held)).toMatch(
+      /^\*\*A server .* 10 times .* 5 times, .* 100 simulated worlds .* 10 years .*: none of its 120 .* was lost, and no customer .* wrong answer\.\*\*$/,
+    )
+    expect(sentenceOf([...held, record('tests', { failed: 1 }, 'a test')])).toMatch(
+      /no customer .* answer\.\*\* 1 findings did not hold, named below\.$/,
+    )
+  })
+
+  it.each(['kills', 'power-cuts', 'bodies', 'worlds', 'months'])(
+    'says neither if anything of %s did not hold',
+    (part) => {
+      const sentence = sentenceOf([...held, record(part, {}, 'an answer is wrong at the end')])
+      expect(sentence).toMatch(/ 10 years .* quiet months\.\*\* 1 findings did not hold, named below\.$/)
+      expect(sentence).not.toMatch(/none|no customer/)
+    },
+  )
+
+  it('says how much was lost and how many answers were wrong', () => {
+    const sentence = sentenceOf([...held, record('kills', { acknowledged: 1, lost: 2, wrong: 3 }, 'it')])
+    expect(sentence).toContain('2 of its 121 acknowledged deliveries were lost, and 3 answers')
+  })
+})
+
 describe('the parts', () => {
   it.each(PARTS)(
     'of $name have steps of their own names, fewer in a short run, and an example that can be repeated',
@@ -217,6 +257,20 @@ describe('the parts', () => {
 
 const ROOT = join(__dirname, '..', '..')
 const MAIN = ['--import', 'tsx', 'scripts/evidence/main.ts']
+
+function record(part: string, figures: Record<string, number>, ...broken: string[]): EvidenceRecord {
+  return { part, step: '1', commit: '', node: '20', at: '2026-11-26', tookMs: 1, figures, broken }
+}
+
+function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
+  const parts = PARTS.map((part) => ({
+    ...part,
+    steps: () => [{ id: '1', command: [], outcome: () => ({ figures: {}, broken: [] }) }],
+    row: () => ({ amount: '', result: '' }),
+  }))
+  const { page } = verdictOf(parts, 'whole', { commit: '', file: '', all: () => [...records], add() {} })
+  return page.split('\n')[2]
+}
 
 /**
  * A project with one part of three steps: one breaks, one fails, and one hangs, if a file says so. A step notes that it was

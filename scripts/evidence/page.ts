@@ -56,6 +56,9 @@ Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${s
   return { page, broken, missing }
 }
 
+/** Whatever did not hold of these may be a lost delivery or a wrong answer. */
+const LIVED = ['kills', 'power-cuts', 'bodies', 'worlds', 'months']
+
 /** What a buyer of the package wants to know. It names only what was tried. */
 function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[]): string {
   const of = (part: string) => records.filter((record) => record.part === part)
@@ -73,17 +76,17 @@ function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[
         ]
       : []),
   ].join(', ')
-  const ofDeliveries =
-    lost === 0
-      ? `none of its ${inWords(acknowledged)} acknowledged deliveries was lost`
-      : `${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries were lost`
-  const ofAnswers =
-    wrong === 0
-      ? 'no customer was left with a wrong answer'
-      : `${inWords(wrong)} answers or changes were wrong at the end`
-  const results = [...(acknowledged > 0 ? [ofDeliveries] : []), ...(kills > 0 ? [ofAnswers] : [])].join(
-    ', and ',
-  )
+  const hasHeld = LIVED.flatMap(of).every((record) => record.broken.length === 0)
+  const results = [
+    ...(lost > 0
+      ? [`${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries were lost`]
+      : []),
+    ...(lost === 0 && acknowledged > 0 && hasHeld
+      ? [`none of its ${inWords(acknowledged)} acknowledged deliveries was lost`]
+      : []),
+    ...(wrong > 0 ? [`${inWords(wrong)} answers or changes were wrong at the end`] : []),
+    ...(wrong === 0 && kills > 0 && hasHeld ? ['no customer was left with a wrong answer'] : []),
+  ].join(', and ')
   const rest = broken.length > 0 ? ` ${broken.length} findings did not hold, named below.` : ''
   if (tried === '')
     return `**${broken.length === 0 ? 'All that was tried held.' : 'Not all that was tried held.'}**${rest}`
