@@ -13,7 +13,10 @@ import {
   UsageError,
 } from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
+import type { Bodies } from '../../scripts/evidence/trials/bodies.js'
 import { temporaryFolder } from '../support/clean-up.js'
+import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
+import { startProcess } from '../support/processes/running-process.js'
 import { until } from '../support/until.js'
 
 describe('npm run evidence', () => {
@@ -252,6 +255,36 @@ describe('the parts', () => {
       })
     expect(new Set(seeds).size).toBe(200)
     expect(seeds?.filter((seed) => seed.startsWith('postgres-'))).toHaveLength(100)
+  })
+})
+
+describe('the trial of made-up bodies', () => {
+  it('finds a good delivery that is not stored, and a rejection while the app closes', async () => {
+    const insert = '...journal.insert(events)'
+    const close = 'await worker?.close(closeTimeoutMs)'
+    const broken = [
+      { file: 'store/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
+      { file: 'lifecycle.ts', from: close, to: `Promise.reject(new Error('too late')); ${close}` },
+    ]
+    const { ended } = startProcess(
+      process.execPath,
+      [
+        ...EVAL_TYPESCRIPT,
+        `const { changeSource } = require('./__tests__/support/world/change-source.ts')
+        for (const change of ${JSON.stringify(broken)}) changeSource(change)
+        require('./scripts/evidence/trial.ts')`,
+        ...['bodies', 'sqlite', '1'],
+      ],
+      { cwd: ROOT },
+    )
+    const { code, stdout } = await ended
+    const [found] = jsonLines<Bodies>(stdout)
+    expect(found?.broken).toContainEqual(
+      expect.stringMatching(/^the good delivery .* is not in the journal$/),
+    )
+    expect(found).toMatchObject({ rejections: 1, wrong: 0 })
+    expect(found?.broken).toContain('unhandled rejection: Error: too late')
+    expect(code).toBe(1)
   })
 })
 

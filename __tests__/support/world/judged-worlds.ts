@@ -1,9 +1,7 @@
 /** Runs the worlds of `detection.ts` with one sabotage: `--require load-typescript.cjs --eval "require(…)" '{…}'`. */
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { transformSync } from '@swc/core'
 import type { FaultName } from '../months/faults.js'
 import type { LifeName } from '../second-oracle/lives/lives.js'
+import { changeSource } from './change-source.js'
 import type { Broken } from './promises.js'
 import type { SourceChange } from './sabotage.js'
 
@@ -86,22 +84,5 @@ function findings(broken: readonly Broken[]): Pick<Judged, 'first' | 'second'> {
   return {
     first: first && `${first.promised}: ${first.message}`,
     second: broken.find(({ promised }) => promised === 'documented')?.message,
-  }
-}
-
-/** From now on the file is loaded with the change. */
-function changeSource({ file, from, to }: SourceChange) {
-  const changed = join(__dirname, '../../../lib', file)
-  const load = require.extensions['.ts'] as NonNullable<NodeJS.RequireExtensions['.ts']>
-  require.extensions['.ts'] = (module, filename) => {
-    if (filename !== changed) return load(module, filename)
-    const source = readFileSync(filename, 'utf8').replace(from, () => to)
-    const { code } = transformSync(source, {
-      filename,
-      jsc: { target: 'es2022', parser: { syntax: 'typescript' } },
-      module: { type: 'commonjs' },
-    })
-    const compiling = module as NodeJS.Module & { _compile(code: string, filename: string): void }
-    compiling._compile(code, filename)
   }
 }

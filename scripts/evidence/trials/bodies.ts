@@ -31,20 +31,17 @@ process.on('uncaughtException', (error) => failures.push(`uncaught: ${error.stac
 export async function* bodies(engine: string, seeds: readonly number[]): AsyncGenerator<Bodies> {
   const postgres = engine === 'postgres' ? await startPostgres({ lives: 'file' }) : undefined
   try {
-    for (const seed of seeds) {
+    for (const seed of seeds)
       yield await sendAll(
         seed,
         postgres ? await postgres.createDatabase() : `sqlite:${join(temporaryFolder(), 'm.db')}`,
       )
-      await cleanUp()
-    }
   } finally {
     await postgres?.close()
   }
 }
 
 async function sendAll(seed: number, store: string): Promise<Bodies> {
-  failures.length = 0
   const random = createRandom(seed)
   const platform = await startPlatform({ seed })
   const marketplace = openMarketplace(platform, { store })
@@ -98,11 +95,16 @@ async function sendAll(seed: number, store: string): Promise<Bodies> {
     else broken.push(`a good delivery got ${status} ${text}`)
   }
   for (const id of good)
-    if ((await marketplace.journal.get(id)) === null)
+    if ((await marketplace.journal.get(id)) === undefined)
       broken.push(`the good delivery ${id} is not in the journal`)
-  const rejections = failures.length
-  broken.push(...failures)
-  return { seed, bodies: deliveries.length, good: good.length, wrong, rejections, broken }
+  // Reads and handlers are under way until the app has closed.
+  await cleanUp()
+  const rejections = failures.splice(0)
+  broken.push(...rejections)
+  return {
+    ...{ seed, bodies: deliveries.length, good: good.length },
+    ...{ wrong, rejections: rejections.length, broken },
+  }
 }
 
 const GOOD = { entity_name: 'purchasable_subscription', event_type: 'update' }
