@@ -44,6 +44,30 @@ describe('fixtureOf', () => {
     })
   })
 
+  it.each(['48213', 48213, 0.25, '0.25', 1e300, '2026-11-26', '2026-11-26T10:00:00Z', 'b-1', 'ada'])(
+    'replaces a name by what replaces the same value: %j',
+    (value) => {
+      const { before, same, after } = fixtureOf({
+        before: { [value]: true },
+        same: ['1999-01-01', value],
+        after: { list: [{ [value]: true }] },
+      }) as { before: object; same: unknown[]; after: object }
+      const replaced = String(same[1])
+      expect(replaced).not.toBe(String(value))
+      expect(before).toEqual({ [replaced]: true })
+      expect(after).toEqual({ list: [{ [replaced]: true }] })
+    },
+  )
+
+  it('keeps each field of an object, also of two names that one text would replace', () => {
+    const times = ['2026-11-26T10:00:00+01:00', '2026-11-26T11:00:00+02:00']
+    const [first, second] = times as [string, string]
+    expect(fixtureOf({ times, by_time: { [first]: 'a', [second]: 'b' } })).toEqual({
+      times: ['2024-01-01T00:00:00+00:00', '2024-01-01T00:00:00+00:00'],
+      by_time: { '2024-01-01T00:00:00+00:00': 'text-1', 'field-1': 'text-2' },
+    })
+  })
+
   it('keeps the states and the pair of the wire, and no sentence in their place', () => {
     const state = (purchase_state: string) => purchase('update', { ...RECORD, purchase_state })
     for (const word of ['purchased', 'on_hold', 'Expired'])

@@ -12,7 +12,7 @@ import { isFieldName, isWord } from './fields.js'
  * | any other text | `text-1` |
  * | a number, also as a text | 1, 2 …; a fraction stays one |
  * | a date or time in ISO 8601 | a day of 2024 in the same format; later ones stay later |
- * | a name that does not look like that of a field | `field-1`, or what replaces the same text |
+ * | a name that does not look like that of a field | `field-1`, or what replaces the same value |
  *
  * An event of your own is recognised only if its schema accepts such values. Throws a `RangeError` for a value that is nested
  * thousands of levels deep.
@@ -22,8 +22,8 @@ import { isFieldName, isWord } from './fields.js'
 export function fixtureOf(payload: unknown): unknown {
   const places: Place[] = []
   collect(payload, [], places)
-  const texts = new Set(places.flatMap(({ value }) => (typeof value === 'string' ? [value] : [])))
-  const timeOf = createTimes(texts)
+  const values = new Map(places.flatMap(({ value }) => (isReplaced(value) ? [[String(value), value]] : [])))
+  const timeOf = createTimes(values.keys())
   const numberOf = createNumbers()
   const names = createNames()
   // An identifier is named after its documented field, wherever else it stands.
@@ -38,12 +38,20 @@ export function fixtureOf(payload: unknown): unknown {
     if (typeof value === 'string') return isShown(path, value) ? value : textFor(value)
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((each) => copy(each, [...path, null]))
-    return Object.fromEntries(
-      Object.entries(value).map(([name, each]) => [
-        isFieldName(name, texts) ? name : names.of(name, 'field'),
-        copy(each, [...path, name]),
-      ]),
-    )
+    const fields = new Map<string, unknown>()
+    for (const [name, each] of Object.entries(value)) {
+      const replaced = nameFor(name)
+      // Two times of one instant are replaced by one text.
+      fields.set(fields.has(replaced) ? names.of(name, 'field') : replaced, copy(each, [...path, name]))
+    }
+    return Object.fromEntries(fields)
+  }
+
+  function nameFor(name: string): string {
+    if (isFieldName(name, values)) return name
+    const value = values.get(name)
+    if (value === undefined) return names.of(name, 'field')
+    return typeof value === 'number' ? String(numberOf(value)) : textFor(value)
   }
 
   function textFor(text: string): string {
@@ -93,13 +101,14 @@ function isShown(path: Path, text: string): boolean {
   return text === '' || (isWord(text) && shown.includes(inEnvelope(path)))
 }
 
+const isReplaced = (value: unknown) => typeof value === 'string' || typeof value === 'number'
 const TIME = /^\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?)?$/
 const isTime = (text: string) => TIME.test(text) && !Number.isNaN(Date.parse(text))
 const isNumeric = (text: string) => text.length <= 40 && /^-?\d+(\.\d+)?$/.test(text)
 const isOpaque = (text: string) => text !== '' && !isTime(text) && !isNumeric(text)
 
 /** Gives each time a day of its own, in their order. */
-function createTimes(texts: ReadonlySet<string>) {
+function createTimes(texts: Iterable<string>) {
   const instants = [...new Set([...texts].filter(isTime).map((text) => Date.parse(text)))].sort(
     (a, b) => a - b,
   )
