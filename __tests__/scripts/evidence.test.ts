@@ -136,6 +136,15 @@ describe('npm run evidence', () => {
     expect(project.made()).toEqual(['1', '2', '3'])
   })
 
+  it('repeats the steps that the page names', async () => {
+    const project = createProject({ breaks: '3' })
+    await project.run()
+    expect(project.page()).toContain('Steps: tries step-1 to step-3.')
+    expect((await project.run(['repeat', 'tries', 'step-1'])).code).toBe(0)
+    expect((await project.run(['repeat', 'tries', 'step-3'])).code).toBe(1)
+    expect(project.made()).toEqual(['1', '2', '3', '1', '3'])
+  })
+
   it.each([
     [['--hasty'], '--hasty'],
     [['--only', 'others'], 'There is no part others, only tries'],
@@ -342,9 +351,9 @@ function createProject(how: { breaks?: string; fails?: string; hangs?: string; m
     title: 'tries',
     example: '2',
     steps: (scope) =>
-      (scope === 'short' ? ['1'] : ['1', '2', '3']).map((id) => ({
-        id,
-        command: commandOf(id),
+      (scope === 'short' ? ['1'] : ['1', '2', '3']).map((seed) => ({
+        id: `step-${seed}`,
+        command: commandOf(seed),
         outcome({ stdout }) {
           const [found] = jsonLines<{ broken: string[] }>(stdout)
           if (!found) throw new Error('it has no output')

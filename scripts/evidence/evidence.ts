@@ -13,7 +13,7 @@ const helpOf = (
 
   npm run evidence                      the whole run: hours, in steps of minutes
   npm run evidence -- --short           ten minutes; writes reports/evidence/short.md
-  npm run evidence -- repeat kills sqlite-7     one seed again, with all that it prints
+  npm run evidence -- repeat kills sqlite-7     one seed or step again, with all that it prints
 
   --only <parts>  Only these parts, separated by commas: ${parts.map(({ name }) => name).join(', ')}.
   --partial       Writes docs/evidence.md from the records that exist, and makes no step. The page names what is missing.
@@ -128,7 +128,9 @@ function repeat([word, name, seed, ...more]: string[], collecting: Collecting): 
   if (word !== 'repeat' || name === undefined || seed === undefined || more.length > 0)
     throw new UsageError('Write repeat <part> <seed>')
   const part = partNamed(name, collecting)
-  const args = part.repeat(seed)
+  // The page names steps, too.
+  const step = [...part.steps('whole'), ...part.steps('short')].find(({ id }) => id === seed)
+  const args = step?.command ?? part.repeat(seed)
   if (part.needsBuild) build(root)
   print(`node ${args.map((arg) => (/^[\w./:=-]+$/.test(arg) ? arg : JSON.stringify(arg))).join(' ')}`)
   const { status } = spawnSync(process.execPath, args, { cwd: root, stdio: 'inherit' })

@@ -19,7 +19,7 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
   const broken: string[] = []
   const missing: string[] = []
   const rows: string[] = []
-  const seeds: string[] = []
+  const spans: string[] = []
   const used: EvidenceRecord[] = []
   for (const part of parts) {
     const madeOf = (steps: readonly Step[]) =>
@@ -36,7 +36,7 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
     const word = ofPart.length > 0 ? `**broken (${ofPart.length})**: ` : ''
     const seed = /^[\w./-]+$/.test(part.example) ? part.example : `'${part.example}'`
     rows.push(`| ${part.title} | ${amount} | ${word}${result} | \`${part.name} ${seed}\` |`)
-    seeds.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
+    spans.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
   }
   const dates = used.map(({ at }) => at.slice(0, 10)).sort()
   const versions = [...new Set(used.map(({ node }) => node))].join(', ')
@@ -49,9 +49,9 @@ ${sentenceOf(used, broken)}
 |---|---|---|---|
 ${rows.join('\n')}
 ${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
-Repeat one: \`npm run evidence -- repeat <last column>\`. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
+Repeat one: \`npm run evidence -- repeat <last column>\`, or a step of the last line. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
 
-Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Seeds: ${seeds.join('; ')}.
+Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Steps: ${spans.join('; ')}.
 `
   return { page, broken, missing }
 }
