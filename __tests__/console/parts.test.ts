@@ -4,8 +4,8 @@ import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { createActionTokens, createRateLimit, createSigner } from '../../lib/console/server/access.js'
 import { HEADLINES } from '../../lib/console/server/business/business.js'
 import { searchTerms } from '../../lib/console/server/business/search-terms.js'
-import { errorClassOf, isKnownName, MASK, maskedRecord, shapeOf } from '../../lib/console/server/masking.js'
-import { REASONS } from '../../lib/index.js'
+import { errorClassOf, isKnownEventName, isKnownName, MASK, maskedRecord, shapeOf } from '../../lib/console/server/masking.js'
+import { EVENTS, REASONS } from '../../lib/index.js'
 
 const ID = '427e4b4e-7226-46fc-b413-be288e4fa468'
 
@@ -85,6 +85,12 @@ describe('masking', () => {
     expect(shapeOf(payload, isKnownName)).toEqual({ ...shape, [MASK]: 'boolean' })
     for (const name of Object.keys({ ...RECORD_FIELDS, ...UPDATED_EVENT_FIELDS }))
       expect([name, isKnownName(name)]).toEqual([name, true])
+  })
+
+  it('shows the entity and type of an event only if the platform documents them', () => {
+    const names = Object.values(EVENTS).flatMap(({ entity_name, event_type }) => [entity_name, event_type])
+    for (const name of names) expect([name, isKnownEventName(name)]).toEqual([name, true])
+    expect(isKnownEventName('jo_miller')).toBe(false)
   })
 
   it('finds the class of an error whatever was thrown, and nothing of its text', () => {

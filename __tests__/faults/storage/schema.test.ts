@@ -70,6 +70,35 @@ describe.each(ENGINE_NAMES)('K80 a database on %s', (name) => {
     )
   }, 60_000)
 
+  it('that is migrated keeps what no read brings back: who may have bought it, when it was installed and uninstalled', async () => {
+    const address = await engine.freshAddress()
+    await load(dumpOf('0.1.0', name), address)
+    await query(
+      address,
+      `update subscriptions set candidate_business_uid = 'shop', install_at = 5, uninstalled_at = 6, quiet_until_read = 1,
+        requested_at = 7, gone = 'deleted', created_at = 8 where subscription_uid = 'gym-1'`,
+    )
+    const marketplace = open(address, { worker: false })
+    await marketplace.start()
+    await marketplace.close()
+    const [row] = await query(
+      address,
+      `select candidate_business_uid, gone, install_at, uninstalled_at, quiet_until_read, requested_at, owed_since, created_at
+        from subscriptions where subscription_uid = 'gym-1'`,
+    )
+    const { candidate_business_uid, gone, ...times } = row ?? {}
+    expect({ candidate_business_uid, gone }).toEqual({ candidate_business_uid: 'shop', gone: 'deleted' })
+    // PostgreSQL returns some of them as text.
+    expect(Object.entries(times).map(([column, value]) => [column, Number(value)])).toEqual([
+      ['install_at', 5],
+      ['uninstalled_at', 6],
+      ['quiet_until_read', 1],
+      ['requested_at', 7],
+      ['owed_since', 7],
+      ['created_at', 8],
+    ])
+  })
+
   it('with changes that nobody ever handled has them as history, and with others as dead', async () => {
     const address = await engine.freshAddress()
     await load(dumpOf('0.1.0', name), address)
