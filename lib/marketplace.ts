@@ -96,6 +96,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
           // Time for a token and a read, after the pause between two reads.
           timeoutMs: 2 * internals.callTimeoutMs + SECOND,
           searches: parts.searches,
+          rules,
           clock,
         }),
       ),

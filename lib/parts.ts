@@ -185,7 +185,7 @@ export function createParts<Custom extends EventDefinitions>(
 
   const lifecycle = createLifecycle({
     store,
-    owner: ownerOf({ ...app, ...options.platform, adopt: options.adoptStore }),
+    owner: ownerOf({ ...app, ...options.platform, purchasableUids, adopt: options.adoptStore }),
     worker,
     onOpen() {
       overdueWork.opened()

@@ -78,6 +78,7 @@ describe('waiting for a purchase', () => {
       explain: () => answers.shift() as Promise<Decision>,
       explainSoFar: () => Promise.reject(new Error('there was time')),
       searchAgain: async () => {},
+      rules: { purchasableUids: [] },
       clock: createVirtualClock().forProcess(),
     })
     const waiting = waits.wait('b')

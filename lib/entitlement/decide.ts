@@ -243,11 +243,18 @@ function stateShown({ state, record, gone }: Subscription): string | null {
   return state ?? (record && gone === null ? canonicalState(storable(record.purchase_state)) : null)
 }
 
-export function isOfOtherApp(
-  purchasableUid: string,
-  { purchasableUids }: Pick<DecisionRules, 'purchasableUids'>,
-): boolean {
+type AppItems = Pick<DecisionRules, 'purchasableUids'>
+
+export function isOfOtherApp(purchasableUid: string, { purchasableUids }: AppItems): boolean {
   return purchasableUids.length > 0 && !purchasableUids.includes(purchasableUid)
+}
+
+/**
+ * Whether a read has shown the subscription, and it is one of the app's by its item and the present settings, also once it has
+ * ended. The store decides the same of its rows (`hasSubscription` in `lib/store/subscriptions/searches.ts`).
+ */
+export function isOfApp({ record }: Pick<Subscription, 'record'>, rules: AppItems): boolean {
+  return record !== null && !isOfOtherApp(record.purchasable_uid, rules)
 }
 
 export function decisionOf(

@@ -94,6 +94,7 @@ export function createEntitlements(options: {
     async searchAgain(businessUid) {
       await searches?.requestSearch?.(businessUid, 'wait')
     },
+    rules,
     clock,
   })
 

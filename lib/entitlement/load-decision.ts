@@ -3,7 +3,7 @@ import { type Clock, DAY, SECOND } from '../base/clock.js'
 import { createRecheck, sleep } from '../base/waiting.js'
 import { MAX_READ_INTERVAL_MS, type Search, type Store, type Subscription } from '../store/port/store.js'
 import { isBehindOthers } from '../store/subscriptions/claims.js'
-import { type Decision, type DecisionRules, decide } from './decide.js'
+import { type Decision, type DecisionRules, decide, isOfApp } from './decide.js'
 import type { DecisionCache } from './decision-cache.js'
 
 interface Load {
@@ -87,7 +87,7 @@ export function createDecisionLoads(options: {
           queriedAt = clock.monotonic()
           isQuerying = true
           const subscriptions = await store.subscriptionsOf(businessUid)
-          const isSearched = searches && !subscriptions.some(isOfApp)
+          const isSearched = searches && !subscriptions.some((each) => isOfApp(each, rules))
           const search = isSearched ? await searchFor(businessUid, searches) : undefined
           isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
@@ -178,10 +178,6 @@ export type Searches = Pick<Store, 'searchOf'> & Partial<Pick<Store, 'requestSea
 
 /** Whether a read has shown the subscription: only the platform can, so nobody has made it up. */
 const wasRead = ({ record }: Pick<Subscription, 'record'>): boolean => record !== null
-
-/** Whether a read has shown the subscription as one of the app's items: one of another item has no state. */
-export const isOfApp = ({ record, state, gone }: Pick<Subscription, 'record' | 'state' | 'gone'>): boolean =>
-  record !== null && (state !== null || gone !== null)
 
 /** A search that somebody wants is noted as wanted again after this time, so that it is not deleted. */
 const WANTED_MS = DAY

@@ -2,7 +2,7 @@ import { spread } from '../base/backoff.js'
 import { type Clock, MINUTE, SECOND } from '../base/clock.js'
 import { MarketplaceError } from '../base/errors.js'
 import { nextTurn } from '../base/waiting.js'
-import type { Decision, SubscriptionVerdict } from './decide.js'
+import { type Decision, type DecisionRules, isOfOtherApp, type SubscriptionVerdict } from './decide.js'
 import { type ItemOptions, unknownOption } from './items.js'
 
 /**
@@ -38,9 +38,13 @@ export function createEntitlementWaits(options: {
   explainSoFar(businessUid: string, asked: ItemOptions): Promise<Decision>
   /** Searches the platform again for subscriptions of a business, if none was read. */
   searchAgain(businessUid: string): Promise<void>
+  rules: Pick<DecisionRules, 'purchasableUids'>
   clock: Clock
 }) {
-  const { explain, explainSoFar, searchAgain, clock } = options
+  const { explain, explainSoFar, searchAgain, rules, clock } = options
+  /** Whether the platform has shown the subscription, and it is one of the app's, also once it has ended: `isOfApp`. */
+  const isShown = ({ asOf, purchasable_uid }: SubscriptionVerdict) =>
+    asOf !== null && !isOfOtherApp(purchasable_uid ?? '', rules)
   const waiting = new Map<string, Set<() => void>>()
   let isClosed = false
 
@@ -152,9 +156,6 @@ export function createEntitlementWaits(options: {
     },
   }
 }
-
-/** Whether the platform has shown the subscription, and it is one of the app's. */
-const isShown = ({ asOf, reason }: SubscriptionVerdict) => asOf !== null && reason !== 'other_app'
 
 /** The two options with their defaults. A value that is not an object names no item, so `explain` answers no. */
 function checked(options: WaitOptions): { timeoutMs: number; signal: AbortSignal | undefined } {

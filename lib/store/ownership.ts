@@ -166,11 +166,16 @@ function copied(): MarketplaceError {
 export type Ownership = ReturnType<typeof createOwnership>
 
 /** The app as a store records it: a hash without a secret. All paths at one origin are the same platform. */
-export function ownerOf(app: { clientId: string; baseUrl: string; adopt: boolean }): StoreOwner {
-  const { clientId, adopt } = app
+export function ownerOf(app: {
+  clientId: string
+  baseUrl: string
+  purchasableUids?: readonly string[]
+  adopt: boolean
+}): StoreOwner {
+  const { clientId, purchasableUids = [], adopt } = app
   const { origin } = new URL(app.baseUrl)
   const fingerprint = createHash('sha256')
     .update(JSON.stringify([clientId, origin]))
     .digest('hex')
-  return { fingerprint, label: `app.clientId ${clientId} at ${origin}`, adopt }
+  return { fingerprint, label: `app.clientId ${clientId} at ${origin}`, purchasableUids, adopt }
 }

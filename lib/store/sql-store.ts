@@ -59,7 +59,8 @@ export function createSqlStore(
   const offsetOf = createClockOffset(engine.clock)
   const subscriptions = createSubscriptions(engine, offsetOf)
   const { request } = createRefreshRequests(engine)
-  const searches = createSearches(engine, offsetOf, request, bounds.mostSearches)
+  let items: readonly string[] = []
+  const searches = createSearches(engine, offsetOf, request, () => items, bounds.mostSearches)
   const lanes = createLanes(engine)
   const topics = createHandledTopics(engine, lanes)
   const journal = createJournal(engine, lanes)
@@ -243,6 +244,7 @@ export function createSqlStore(
   }
 
   async function begin(owner: StoreOwner | undefined) {
+    items = owner?.purchasableUids ?? []
     try {
       await engine.open()
       const mark = engine.mark()

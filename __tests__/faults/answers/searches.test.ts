@@ -8,7 +8,15 @@ import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { notice } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { quietWarnings } from '../../support/output.js'
-import { CLIENT, codesOf, createScene, OUR_ITEM, openMarketplace, type Scene } from '../../support/scene.js'
+import {
+  CLIENT,
+  codesOf,
+  createScene,
+  OTHER_ITEM,
+  OUR_ITEM,
+  openMarketplace,
+  type Scene,
+} from '../../support/scene.js'
 import { consoleCaller, mountConsole } from '../../support/scenes/console.js'
 import { serve } from '../../support/serving.js'
 import { B1, B2 } from '../../support/settings.js'
@@ -305,18 +313,29 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
     expect(asked).toEqual([B1, B1])
   })
 
-  it.each(['waitForEntitlement', 'refresh', 'an install', 'the reconcile'])(
-    'J100 finds the first purchase of a business that has a subscription of another item: %s',
-    async (by) => {
+  it.each(
+    ['has', 'had'].flatMap((has) =>
+      ['waitForEntitlement', 'refresh', 'an install', 'the reconcile'].map((by) => [has, by]),
+    ),
+  )(
+    'J100 finds the first purchase of a business that %s a subscription of another item: %s',
+    async (has, by) => {
       const reconcileEveryMs = by === 'the reconcile' ? 1_000 : HOUR
       const { platform, marketplace, deliver } = await searching(listed, {
         freshness: { waitMs: 20_000, reconcileEveryMs },
       })
-      platform.mainSubscription({ business_uid: B1 })
+      const { uid } = platform.mainSubscription({ business_uid: B1 })
       await until(
         'the platform has answered',
         async () => (await marketplace.explain(B1)).reason === 'other_app',
       )
+      if (has === 'had') {
+        const refused = platform.faults.add({ on: 'read', kind: 'status', status: 403 })
+        await deliver(endOf(uid))
+        await until('it has ended', async () => (await marketplace.explain(B1)).reason === 'ended')
+        platform.remove(uid)
+        refused.remove()
+      }
       platform.faults.add({ on: 'delivery', kind: 'drop' })
       platform.purchase({ business_uid: B1, payment: 'succeeded' })
       if (by === 'waitForEntitlement') await marketplace.waitForEntitlement(B1, { timeoutMs: 20_000 })
@@ -327,6 +346,18 @@ describe.each(ENGINE_NAMES)('platform.findSubscriptions on %s', (name) => {
     },
     60_000,
   )
+
+  it('M4, J102 a purchase that was read while its item was misspelt counts once that is corrected, also while searches fail', async () => {
+    quietWarnings()
+    const misspelt = { ...IMPATIENT, app: { ...CLIENT, codeName: 'ours', purchasableUid: 'misspelt' } }
+    const { platform, marketplace, options } = await searching(() => thrown('out of order'), misspelt)
+    platform.purchase({ business_uid: B1, payment: 'succeeded' })
+    await until('it is read', async () => (await marketplace.explain(B1)).subscriptions[0]?.asOf)
+    expect(await marketplace.explain(B1)).toMatchObject({ reason: 'not_read_yet', entitled: false })
+    await marketplace.close()
+    const corrected = openMarketplace(platform, { ...options, ...IMPATIENT })
+    expect(await corrected.explain(B1)).toMatchObject({ reason: 'purchased', entitled: true })
+  })
 
   it('J100 is not called more often than once a second by those who wait', async () => {
     const { marketplace, asked } = await searching(async () => [], IMPATIENT)
@@ -507,6 +538,13 @@ async function listed(
   if (!reply.ok) throw new Error(`the status is ${reply.status}`)
   const { data } = (await reply.json()) as { data: { subscriptions: { uid: string }[] } }
   return data.subscriptions.map(({ uid }) => uid)
+}
+
+/** A delivery whose record shows that a subscription of B1 to another item has ended. */
+function endOf(uid: string) {
+  return sampleDelivery('purchasable_subscription/updated', {
+    ...{ uid, business_uid: B1, purchasable_uid: OTHER_ITEM, purchase_state: 'canceled' },
+  })
 }
 
 function thrown(message: string): never {

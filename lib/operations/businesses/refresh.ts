@@ -1,7 +1,8 @@
 import type { Clock } from '../../base/clock.js'
 import { requireIdentifier } from '../../base/record.js'
 import { createRecheck } from '../../base/waiting.js'
-import { isOfApp, type Searches } from '../../entitlement/load-decision.js'
+import { type DecisionRules, isOfApp } from '../../entitlement/decide.js'
+import type { Searches } from '../../entitlement/load-decision.js'
 import type { Search, Store, Subscription } from '../../store/port/store.js'
 import { isBehindOthers } from '../../store/subscriptions/claims.js'
 
@@ -17,9 +18,12 @@ export function createRefreshAndWait<Decision>(options: {
   timeoutMs: number
   /** Searches the platform for subscriptions of a business; undefined where nobody does. */
   searches: Searches | undefined
+  rules: Pick<DecisionRules, 'purchasableUids'>
   clock: Clock
 }) {
-  const { store, explain, timeoutMs, searches, clock } = options
+  const { store, explain, timeoutMs, searches, rules, clock } = options
+  const hasOne = (subscriptions: readonly Subscription[]) =>
+    subscriptions.some((each) => isOfApp(each, rules))
 
   return async function refresh(given: string | number): Promise<Decision> {
     const businessUid = requireIdentifier(given, 'business_uid')
@@ -31,12 +35,12 @@ export function createRefreshAndWait<Decision>(options: {
     const unsubscribe = store.subscribe(recheck.end)
     try {
       await store.requestRefresh({ kind: 'business', businessUid, install: null })
-      let isSearching = searches !== undefined && !(await store.subscriptionsOf(businessUid)).some(isOfApp)
+      let isSearching = searches !== undefined && !hasOne(await store.subscriptionsOf(businessUid))
       if (isSearching) await searches?.requestSearch?.(businessUid, 'refresh')
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
         const subscriptions = await store.subscriptionsOf(businessUid)
-        isSearching &&= !subscriptions.some(isOfApp) && isOwed(await searches?.searchOf(businessUid))
+        isSearching &&= !hasOne(subscriptions) && isOwed(await searches?.searchOf(businessUid))
         if (!isSearching)
           awaited ??= new Map(
             subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),

@@ -25,7 +25,7 @@ export type SearchRequest =
   /** As `wait`, in the class of installs. */
   | 'install'
 
-/** The search for the subscriptions of a business of which the store has none that was read. */
+/** The search for the subscriptions of a business of which none to the app was read. */
 export interface Search {
   /** The platform has answered it. What it has shown is stored, and read as any other subscription. */
   isAnswered: boolean
@@ -80,13 +80,13 @@ export interface SearchCalls {
   /** The search of a business; undefined: nobody has requested one. */
   searchOf(businessUid: string): Promise<Search | undefined>
   /**
-   * Requests the search of a business. Changes nothing if the store has a subscription of it that was read. False: it makes
+   * Requests the search of a business. Changes nothing if a subscription of it to the app was read. False: it makes
    * none, because the app has asked for as many as there may be, and there is none of this business.
    */
   requestSearch(businessUid: string, by: Exclude<SearchRequest, 'install'>): Promise<boolean>
   /**
-   * Leases due searches: those of installs last, of each class the longest due. Deletes an answered one whose business has a
-   * subscription meanwhile that was read.
+   * Leases due searches: those of installs last, of each class the longest due. Deletes an answered one of whose business a
+   * subscription to the app was read meanwhile.
    */
   claimSearches(options: ClaimSearches): Promise<SearchClaim[]>
   /** Extends the lease of a search. False when the caller has lost it. */

@@ -213,6 +213,8 @@ export interface StoreOwner {
   fingerprint: string
   /** The app for people, as configured. */
   label: string
+  /** Its own items. When empty, every subscription is the app's. */
+  purchasableUids: readonly string[]
   /** Whether to take the store over from another app. */
   adopt: boolean
 }

@@ -1,4 +1,5 @@
 import { DAY, HOUR, SECOND } from '../../base/clock.js'
+import { storable } from '../../base/record.js'
 import { LEASED, newLeaseToken } from '../leases/leases.js'
 import { createLookBack, type LookBack } from '../leases/look-back.js'
 import {
@@ -34,20 +35,33 @@ const BATCH = 500
 export type Searches = ReturnType<typeof createSearches>
 
 /**
- * The table `searches`: businesses of which no subscription in the store was read, for which the platform is asked for their
- * subscriptions. docs/states.md has the states.
+ * The table `searches`: businesses of which no subscription to the app was read, for which the platform is asked for their
+ * subscriptions. `items`: those of the app that has opened the store. docs/states.md has the states.
  */
 export function createSearches(
   engine: Engine,
   offsetOf: ClockOffset,
   request: RefreshRequests['request'],
+  items: () => readonly string[],
   most = MOST,
 ) {
+  /**
+   * Whether a subscription of the business to the app was read: `isOfApp` of `lib/entitlement/decide.ts` in SQL. Anybody with
+   * the delivery secret can name others, and one of another item says nothing about the app.
+   */
+  function hasSubscription(business: Sql) {
+    const own = items().map((item) => sql.lit(storable(item)))
+    const isOwn = own.length === 0 ? sql`` : sql`and purchasable_uid in (${sql.join(own)})`
+    return sql`exists (
+      select 1 from subscriptions
+      where subscriptions.business_uid = ${business} and unread = 0 ${isOwn}
+    )`
+  }
   const requests: Record<SearchRequest, (rows: readonly RequestRow[]) => Write> = {
-    question: prepare(engine, COLUMNS, (given) => requested('question', given)),
-    refresh: prepare(engine, COLUMNS, (given) => requested('refresh', given)),
-    wait: prepare(engine, COLUMNS, (given) => requested('wait', given)),
-    install: prepare(engine, COLUMNS, (given) => requested('install', given)),
+    question: prepare(engine, COLUMNS, (given) => requested('question', hasSubscription, given)),
+    refresh: prepare(engine, COLUMNS, (given) => requested('refresh', hasSubscription, given)),
+    wait: prepare(engine, COLUMNS, (given) => requested('wait', hasSubscription, given)),
+    install: prepare(engine, COLUMNS, (given) => requested('install', hasSubscription, given)),
   }
   const looks = [0, 1].map(() => ({ isFull: false, at: Number.NEGATIVE_INFINITY }))
   const unsearched = { count: 0, at: Number.NEGATIVE_INFINITY }
@@ -108,7 +122,7 @@ export function createSearches(
     if (found.length > 0) await run(engine, trx, ...request(tracked))
   }
 
-  /** Whether the store has a subscription of the business to the app that was read, and one of the business among these. */
+  /** Whether a subscription of the business to the app was read, and whether one of the business is among these. */
   async function ownOf(trx: Connection, businessUid: string, found: readonly string[]) {
     const { read, own } = await sql<{ read: number; own: number }>`
       select case when ${hasSubscription(sql`${businessUid}`)} then 1 else 0 end as ${sql.ref('read')},
@@ -307,16 +321,6 @@ const isDue = ({ now }: Pick<Engine, 'now'>, byInstall: 0 | 1) =>
 const hasRunOut = ({ leaseNow }: Pick<Engine, 'leaseNow'>) =>
   sql`(lease_token is not null and ${LEASED.search.dueAt} <= ${leaseNow()})`
 
-/**
- * Whether a subscription of the business to the app was read. Anybody with the delivery secret can name others, and one of
- * another item, which has no state, says nothing about the app.
- */
-const hasSubscription = (business: Sql) =>
-  sql`exists (
-    select 1 from subscriptions
-    where subscriptions.business_uid = ${business} and unread = 0 and (state is not null or gone is not null)
-  )`
-
 const COLUMNS = { business: 'text', at: 'integer' } as const
 interface RequestRow {
   business: string
@@ -329,7 +333,11 @@ interface RequestRow {
  * search is owed, and its pause stands, whoever sends installs. An install moves a search into its class only if nobody waits
  * for that.
  */
-function requested(by: SearchRequest, { insertFirst, of }: Given<keyof typeof COLUMNS>): Sql {
+function requested(
+  by: SearchRequest,
+  hasSubscription: (business: Sql) => Sql,
+  { insertFirst, of }: Given<keyof typeof COLUMNS>,
+): Sql {
   const now = sql`excluded.wanted_at`
   const isInstall = by === 'install'
   const isAwaited = sql`(searches.generation > searches.settled_generation or searches.search_at <= ${now})`
