@@ -93,7 +93,7 @@ export interface SearchCalls {
   renewSearch(claim: Leased, leaseMs: number): Promise<boolean>
   /**
    * Writes the result of a search. What was found is requested as by `track`, in the same transaction, with the cause
-   * `reconcile`: no event has announced it. False when the caller has lost the lease, as by an erasure: nothing was written.
+   * `reconcile`: no event has announced it. What was read for the business before, and has not ended, is not requested. False when the caller has lost the lease, as by an erasure: nothing was written.
    */
   finishSearch(claim: SearchClaim, finish: SearchFinish): Promise<boolean>
 }

@@ -113,13 +113,22 @@ export function createSearches(
       )`.execute(trx)
   }
 
-  /** Requests reads of what was found. */
+  /**
+   * Requests reads of what was found. What was read for the business and has not ended needs none: its reconcile reads it, and
+   * each search of a business with another item would announce one more change of that.
+   */
   async function track(trx: Connection, businessUid: string, found: readonly string[]) {
-    const tracked = found.map((subscriptionUid) => ({
+    if (found.length === 0) return
+    const read = await sql<{ subscription_uid: string }>`
+      select subscription_uid from subscriptions where ${engine.isOneOf('subscription_uid', found)}
+        and business_uid = ${businessUid} and unread = 0 and gone is null`.execute(trx)
+    const isRead = new Set(read.map(({ subscription_uid }) => subscription_uid))
+    const unknown = found.filter((subscriptionUid) => !isRead.has(subscriptionUid))
+    const tracked = unknown.map((subscriptionUid) => ({
       request: { kind: 'subscription', subscriptionUid, businessUid, purchasableUid: null } as const,
       cause: 'reconcile' as const,
     }))
-    if (found.length > 0) await run(engine, trx, ...request(tracked))
+    await run(engine, trx, ...request(tracked))
   }
 
   /** Whether a subscription of the business to the app was read, and whether one of the business is among these. */

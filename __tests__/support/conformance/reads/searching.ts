@@ -1,6 +1,18 @@
 import assert from 'node:assert/strict'
 import type { SearchClaim, Store } from '../../../../lib/store/port/store.js'
-import { business, type Checks, eventOf, has, idsOf, LATER, type Lab, LONG, SHORT, same } from '../lab.js'
+import {
+  business,
+  type Checks,
+  eventOf,
+  fails,
+  has,
+  idsOf,
+  LATER,
+  type Lab,
+  LONG,
+  SHORT,
+  same,
+} from '../lab.js'
 
 const SOON = { withinMs: 1_000 }
 
@@ -184,6 +196,18 @@ export const SEARCHING: Checks = {
     has(await lab.searchOf('b1'), { isAnswered: true, pending: false })
     same(await lab.uids({ businessUid: 'b1' }), ['s1', 's2'])
     for (const claim of await lab.claimAll()) has(claim, { cause: 'reconcile', generation: 1 })
+  },
+
+  async 'finishSearch: what was read for the business, and has not ended, is not read again'(lab) {
+    await lab.requestSearch('b1', 'question')
+    for (const uid of ['s1', 's2']) await lab.known(uid, 'purchased', 'b1')
+    await lab.request('s2', 'b1')
+    const read = await lab.next()
+    const found = { record: read.subscription.record, state: null, gone: 'missing' } as const
+    await lab.finishRead(read, { ...fails('platform_record_missing'), settled: true, found })
+    assert.equal(await answer(lab, await claimed(lab), ['s1', 's2', 's3']), true)
+    same([await lab.next(), await lab.next()].map(({ id }) => id).sort(), ['s2', 's3'])
+    same(await lab.claimAll(), [])
   },
 
   async 'finishSearch: a subscription that is stored for another business stays there, and does not settle the search'(
