@@ -1,6 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { readAgainInWords } from '../../lib/console/server/business/read-again.js'
 import type { Decision } from '../../lib/index.js'
+import { noticeOf } from '../support/events.js'
+import { internals } from '../support/internals.js'
 import { quietWarnings } from '../support/output.js'
 import { createScene } from '../support/scene.js'
 import { consoleCaller, mountConsole } from '../support/scenes/console.js'
@@ -44,12 +46,16 @@ describe('the words after Read again', () => {
   it('say what is no longer of this business, and that what was tracked is not read yet', () => {
     const [a, b] = [one({ subscription_uid: 'a' }), one({ subscription_uid: 'b' })]
     const left = 'No longer of this business, because it belongs to another or was erased: b.'
-    expect(words([b], [])).toBe(left)
-    expect(words([a, b], [a])).toBe(`${left} Read from the platform: nothing has changed.`)
-    expect(readAgainInWords(of([]), of([]), 'b')).toBe(
+    expect(readAgainInWords(of([b]), of([]), { left: ['b'] })).toBe(left)
+    expect(readAgainInWords(of([a, b]), of([a]), { left: ['b'] })).toBe(
+      `${left} Read from the platform: nothing has changed.`,
+    )
+    expect(readAgainInWords(of([]), of([]), { tracked: 'b' })).toBe(
       'b is not read for this business yet: the read is requested.',
     )
-    expect(readAgainInWords(of([]), of([b]), 'b')).toMatch(/^Read from the platform: changed from never read/)
+    expect(readAgainInWords(of([]), of([b]), { tracked: 'b' })).toMatch(
+      /^Read from the platform: changed from never read/,
+    )
   })
 
   it('say what a search for a subscription did', () => {
@@ -62,6 +68,17 @@ describe('the words after Read again', () => {
     )
     expect(after(false, 'token_refused')).toBe(
       'The platform could not be searched: the platform gives the app no access to this business.',
+    )
+  })
+
+  it('say beside a subscription of another item that the search failed, or has not come', () => {
+    const after = (pending: boolean, failure: string | null = null) =>
+      readAgainInWords(of([one({})]), { ...of([one({})]), search: { answered: !pending, pending, failure } })
+    const read = 'Read from the platform: nothing has changed.'
+    expect(after(false)).toBe(read)
+    expect(after(true)).toBe(`${read} The platform is not searched yet: the search is requested.`)
+    expect(after(false, 'token_refused')).toBe(
+      `${read} The platform could not be searched: the platform gives the app no access to this business.`,
     )
   })
 
@@ -106,6 +123,42 @@ describe('Read again of the console', () => {
       'Could not be read: the platform cannot be reached. The app tries again by itself.',
     )
     down.remove()
+  })
+
+  it('says of a subscription that moves to another business that it has left', async () => {
+    const { platform, marketplace, app, url } = await createScene({ freshness: { waitMs: 0 } })
+    mountConsole(app, marketplace)
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await until('it is read', () => marketplace.isEntitled('b1'))
+    platform.faults.add({ on: 'delivery', kind: 'drop' })
+    platform.addBusiness('b2')
+    platform.set(uid, { business_uid: 'b2' })
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 500 })
+    await marketplace.subscriptions.track({ businessUid: 'b2', subscriptionUid: uid })
+    const { outcome } = (await consoleCaller(`${url}/ops`, 'support').act('refresh', { business_uid: 'b1' }))
+      .body
+    expect(outcome).toBe(`No longer of this business, because it belongs to another or was erased: ${uid}.`)
+  })
+
+  it('says of no subscription that it has left while newer ones, which may be made up, take its place in the list', async () => {
+    const { platform, marketplace, app, url, deliver } = await createScene({
+      freshness: { waitMs: 0 },
+      ...internals({ callTimeoutMs: 300 }),
+    })
+    mountConsole(app, marketplace)
+    platform.addBusiness('b1')
+    for (let i = 0; i < 20; i++) await deliver(noticeOf(`made-up-${i}`, 'b1'))
+    await marketplace.settled()
+    platform.faults.add({ on: 'read', kind: 'slow', ms: 200 })
+    const support = consoleCaller(`${url}/ops`, 'support')
+    const asked = support.act('refresh', { business_uid: 'b1' })
+    await until('it has begun', async () => (await marketplace.journal.list({ kind: 'action' })).length > 0)
+    await deliver(noticeOf('made-up-20', 'b1'))
+    const { outcome, decision } = (await asked).body
+    expect(decision.subscriptions.map(({ subscription_uid }: Verdict) => subscription_uid)).not.toContain(
+      'made-up-0',
+    )
+    expect(outcome).not.toContain('No longer of this business')
   })
 
   it('says what a search of the platform found, where the app searches', async () => {

@@ -46,8 +46,19 @@ export function createActs(options: {
     tracked?: string,
   ): Promise<Replies['refresh']> {
     const after = await marketplace.businesses.refresh(business_uid)
-    const outcome = readAgainInWords(before, after, tracked)
+    const outcome = readAgainInWords(before, after, { left: await leftOf(before, after), tracked })
     return { ...(await business(person, { business_uid }, after)), outcome }
+  }
+
+  /** The subscriptions that are no longer of the business. A decision lists only the newest of those that were never read. */
+  async function leftOf({ business_uid, subscriptions }: Decision, after: Decision): Promise<string[]> {
+    if (after.reason === 'store_unavailable') return []
+    const listed = new Set(after.subscriptions.map(({ subscription_uid }) => subscription_uid))
+    const left: string[] = []
+    for (const { subscription_uid: uid } of subscriptions)
+      if (!listed.has(uid) && (await marketplace.subscriptions.get(uid))?.business_uid !== business_uid)
+        left.push(uid)
+    return left
   }
 
   return {

@@ -4,14 +4,17 @@ type Verdict = Decision['subscriptions'][number]
 
 /**
  * What a requested read of a business did, in words: read and what changed, not read and why, moved, searched, or nothing to
- * read. `tracked`: the subscription that was named for it.
+ * read. `left`: the subscriptions that are no longer of the business. `tracked`: the one that was named for the read.
  */
-export function readAgainInWords(before: Decision, after: Decision, tracked?: string): string {
+export function readAgainInWords(
+  before: Decision,
+  after: Decision,
+  { left = [], tracked }: { left?: readonly string[]; tracked?: string | undefined } = {},
+): string {
   if (after.reason === 'store_unavailable')
     return 'The outcome is not known: the database cannot be read now.'
   const { subscriptions, search } = after
   const isThere = (uid: string) => subscriptions.some(({ subscription_uid }) => subscription_uid === uid)
-  const left = before.subscriptions.flatMap(({ subscription_uid: uid }) => (isThere(uid) ? [] : uid))
   const sentences = []
   if (left.length > 0)
     sentences.push(
@@ -19,10 +22,8 @@ export function readAgainInWords(before: Decision, after: Decision, tracked?: st
     )
   if (tracked !== undefined && !isThere(tracked))
     sentences.push(`${tracked} is not read for this business yet: the read is requested.`)
-  if (subscriptions.length === 0 && sentences.length === 0)
-    return search === undefined
-      ? 'There is nothing to read: no subscription of this business is known.'
-      : searchInWords(search)
+  const isNone = subscriptions.length === 0 && sentences.length === 0
+  if (isNone && !search) return 'There is nothing to read: no subscription of this business is known.'
   const failed = subscriptions.filter(({ failure }) => failure !== null)
   const waiting = subscriptions.filter(({ failure, pending }) => failure === null && pending)
   const read = subscriptions.filter(({ failure, pending }) => failure === null && !pending)
@@ -44,10 +45,11 @@ export function readAgainInWords(before: Decision, after: Decision, tracked?: st
   }
   if (waiting.length > 0)
     sentences.push(`${isOne ? 'Not' : `${countOf(waiting)} not`} read yet: the read is requested.`)
+  if (search && (isNone || search.pending || search.failure !== null)) sentences.push(searchInWords(search))
   return sentences.join(' ')
 }
 
-/** What the search for subscriptions of a business without one did. */
+/** What the search for subscriptions of a business did, of which none to the app was read. */
 function searchInWords({ pending, failure }: NonNullable<Decision['search']>): string {
   if (failure !== null) {
     const again = pending ? ' The app tries again by itself.' : ''
