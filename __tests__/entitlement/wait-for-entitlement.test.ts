@@ -150,6 +150,42 @@ describe('waiting for a purchase', () => {
     expect(clock.now() - asked).toBe(2_000)
   })
 
+  it.each([
+    ['never ends', 0],
+    ['fails after a while', 700],
+  ])(
+    'ends in time, and hears the signal, also while the request of its search %s',
+    async (_what, failsAfterMs) => {
+      const virtual = createVirtualClock()
+      const clock = virtual.forProcess()
+      const denied = { entitled: false, subscriptions: [] } as unknown as Decision
+      const waits = createEntitlementWaits({
+        explain: async () => denied,
+        explainSoFar: async () => denied,
+        searchAgain: () =>
+          new Promise((_resolve, reject) => {
+            if (failsAfterMs > 0) clock.setTimeout(() => reject(new Error('the store is busy')), failsAfterMs)
+          }),
+        rules: { purchasableUids: [] },
+        clock,
+      })
+      const before = clock.monotonic()
+      expect(await virtual.until(waits.wait('b', { timeoutMs: 1_000 }))).toBe(denied)
+      expect(clock.monotonic() - before).toBe(1_000)
+
+      const left = new AbortController()
+      let heard: unknown
+      void waits.wait('b', { signal: left.signal }).catch((error) => {
+        heard = error
+      })
+      await virtual.rest()
+      left.abort(new Error('the visitor left'))
+      await virtual.rest()
+      expect(heard).toEqual(new Error('the visitor left'))
+      await virtual.advance(failsAfterMs)
+    },
+  )
+
   it('ends with the last decision when the marketplace closes', async () => {
     const { waitForEntitlement, close, clock } = answers()
     const waiting = waitForEntitlement('b')

@@ -68,8 +68,9 @@ export function createEntitlementWaits(options: {
       give = resolve
     })
     const stop = () => give(false)
-    const timer = clock.setTimeout(stop, Math.max(0, withinMs))
+    const timer = clock.setTimeout(stop, withinMs)
     signal?.addEventListener('abort', stop)
+    if (signal?.aborted) stop()
     try {
       return await Promise.race([settled, over])
     } finally {
@@ -96,6 +97,7 @@ export function createEntitlementWaits(options: {
       const { timeoutMs, signal } = checked(given)
       signal?.throwIfAborted()
       const endsAt = clock.monotonic() + timeoutMs
+      const leftMs = () => Math.max(0, endsAt - clock.monotonic())
       let hasChanged = false
       let looks = 1
       let searches = 0
@@ -110,18 +112,18 @@ export function createEntitlementWaits(options: {
         for (;;) {
           hasChanged = false
           const asked = explain(businessUid, given)
-          const isAsked = await ended(asked, endsAt - clock.monotonic(), signal)
+          const isAsked = await ended(asked, leftMs(), signal)
           signal?.throwIfAborted()
           const decision = await (isAsked ? asked : explainSoFar(businessUid, given))
-          const leftMs = isAsked ? endsAt - clock.monotonic() : 0
           const isFinal = decision.entitled || decision.reason === 'item_unknown'
-          if (isFinal || leftMs <= 0 || isClosed) return decision
+          if (isFinal || !isAsked || leftMs() <= 0 || isClosed) return decision
           if (hasChanged) continue
           const isUnknown = !decision.subscriptions.some(isShown)
           if (isUnknown && searches < looks) {
             searches = looks
             // Without the store the wait goes on.
-            await searchAgain(businessUid).catch(() => {})
+            await ended(searchAgain(businessUid), leftMs(), signal)
+            signal?.throwIfAborted()
             if (hasChanged) continue
           }
           const lookInMs = isUnknown && looks === 1 ? SEARCH_AGAIN_MS : LOOK_AGAIN_MS
@@ -130,7 +132,7 @@ export function createEntitlementWaits(options: {
               looks++
               resolve()
             }
-            const timer = clock.setTimeout(look, Math.min(leftMs, spread(lookInMs, 0.2)))
+            const timer = clock.setTimeout(look, Math.min(leftMs(), spread(lookInMs, 0.2)))
             wake = () => {
               clock.clearTimeout(timer)
               resolve()
