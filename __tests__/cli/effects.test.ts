@@ -486,6 +486,24 @@ describe('K277 a process of the command line', () => {
     }
   })
 
+  it('records the person that an env file names, also with copy, which takes no other setting', async () => {
+    const { store, env } = await emptyStore()
+    const { MARKETPLACE_ACTOR: _, ...others } = env
+    const file = join(temporaryFolder(), '.env')
+    writeFileSync(file, 'MARKETPLACE_ACTOR=bo')
+    const to = `sqlite:${temporaryFolder()}/to.db`
+    for (const args of [
+      ['track', 's1', '--business', 'b1', '--force'],
+      ['copy', store, to],
+    ])
+      expect(await runCli([...args, '--env', file], { env: others })).toMatchObject({ code: 0 })
+    const { journal = [] } = await pictureOf(to)
+    expect(journal.map(({ payload }) => JSON.parse(String(payload)))).toMatchObject([
+      { action: 'track', actor: 'bo' },
+      { action: 'copy', actor: 'bo' },
+    ])
+  })
+
   async function paid() {
     const store = await ENGINES.SQLite().freshAddress()
     return { env: settingsFor(await lived(store), store) }

@@ -78,14 +78,14 @@ export function createContext(given: {
   common: CommonOptions
 }): Context {
   const { env, stdin, out, common } = given
-  const { config, env: envFile } = common
+  const { config } = common
+  if (common.env) loadEnvFile(common.env, env)
   const reason = common.reason?.slice(0, MAX_REASON)
   const actor = common.actor ?? env.MARKETPLACE_ACTOR ?? userName()
   const opened: Marketplace[] = []
   let loading: Promise<MarketplaceOptions> | undefined
 
   async function load(isDatabaseOnly: boolean): Promise<MarketplaceOptions> {
-    if (envFile) loadEnvFile(envFile, env)
     // `optionsFromEnvironment` in the file of the app throws for each variable that is missing.
     if (config && isDatabaseOnly) Object.assign(process.env, environmentOf(withUnused(readEnvironment(env))))
     const options = config ? await optionsFromFile(config) : readEnvironment(env)
