@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
+import { userInfo } from 'node:os'
 import { dirname, join } from 'node:path'
 import { PassThrough } from 'node:stream'
 import { pathToFileURL } from 'node:url'
@@ -439,6 +440,22 @@ describe('K277 a process of the command line', () => {
     expect({ code, isLeft: existsSync(file) }).toEqual({ code: 3, isLeft: false })
   })
 
+  it('names the former database after a restore whose action cannot be recorded', async () => {
+    const { store, env } = await emptyStore()
+    await refuseInserts(store, 'journal')
+    const backup = store.slice('sqlite:'.length)
+    const file = join(temporaryFolder(), 'm.db')
+    writeFileSync(file, 'no database')
+    const { code, stdout, stderr } = await runCliHere(['restore', backup, '--json'], {
+      env: { ...env, MARKETPLACE_STORE: `sqlite:${file}` },
+    })
+    expect(jsonLines(stderr)).toMatchObject([{ error: { code: 'store_unavailable' } }])
+    expect({ code, result: jsonLines(stdout) }).toMatchObject({
+      code: 3,
+      result: [{ path: file, formerPath: expect.stringContaining('.before-restore-') }],
+    })
+  })
+
   it('refresh --all spreads the reads over --within, at most a day and by default ten minutes', async () => {
     const { store, env } = await emptyStore()
     const lines = Array.from({ length: 3_000 }, (_, i) => `s${i},b${i}`)
@@ -472,13 +489,17 @@ describe('K277 a process of the command line', () => {
     expect(text).toMatch(/^Reads of 3000 subscriptions are requested\. .*a stopped one, once it runs\.$/m)
   })
 
-  it('records the person of --actor, else of the setting, and at most 500 characters of the reason', async () => {
+  it('records the person of --actor, else of the setting, else the user, and at most 500 characters of the reason', async () => {
     const { env } = await paid()
-    for (const [args, actor] of [
-      [['--actor', 'bo'], 'bo'],
-      [[], 'ada'],
+    for (const [args, setting, actor] of [
+      [['--actor', 'bo'], 'ada', 'bo'],
+      [[], 'ada', 'ada'],
+      [['--actor', ''], ' ada ', 'ada'],
+      [['--actor', ' '], '', userInfo().username],
     ] as const) {
-      await runCliHere(['erase', 'nobody', '--yes', 'nobody', '--reason', 'r'.repeat(600), ...args], { env })
+      await runCliHere(['erase', 'nobody', '--yes', 'nobody', '--reason', 'r'.repeat(600), ...args], {
+        env: { ...env, MARKETPLACE_ACTOR: setting },
+      })
       const [entry] = jsonLines<JournalEntry>(
         (await runCliHere(['journal', 'list', '--kind', 'action', '--json'], { env })).stdout,
       )

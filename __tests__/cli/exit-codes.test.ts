@@ -211,6 +211,12 @@ const CASES: readonly Case[] = [
   { command: 'backup', when: 'the file exists', args: ({ backup }) => [backup], code: 3, does: 'backup' },
   { command: 'restore', when: 'no file', args: of('no-such.db'), code: 2 },
   { command: 'restore', when: 'no backup', args: ({ file }) => [file()], code: 3 },
+  {
+    command: 'restore',
+    when: 'too long an actor',
+    args: ({ backup }) => [backup, '--actor', 'x'.repeat(501)],
+    code: 2,
+  },
   { command: 'restore', when: 'a backup', args: ({ backup }) => [backup], code: 0, does: 'restore' },
   { command: 'copy', when: 'no address', args: of('marketplace.db', 'sqlite:to.db'), code: 2 },
   {

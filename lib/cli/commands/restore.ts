@@ -38,18 +38,22 @@ export function addRestore(program: Command, act: Act) {
             store_in_use: 'Stop every process of the app, run this command, and start the app again.',
           })
         })
-        const marketplace = await context.open()
-        await context.record(marketplace, { action: 'restore', about: resolve(backup) })
-        const { path, formerPath, subscriptions } = restored
-        out.result({ backup: resolve(backup), ...restored }, () =>
-          asLines([
-            `${path} now has the content of ${resolve(backup)}.`,
-            formerPath
-              ? `The former database is ${formerPath}: delete it when you no longer need it.`
-              : 'There was no database before.',
-            `Start the app. It reads ${subscriptions} subscriptions again, about four a second and all within ten minutes, and handles again what was pending in the backup.`,
-          ]),
-        )
+        try {
+          const marketplace = await context.open()
+          await context.record(marketplace, { action: 'restore', about: resolve(backup) })
+        } finally {
+          // Also after an error: only this says where the former database is.
+          const { path, formerPath, subscriptions } = restored
+          out.result({ backup: resolve(backup), ...restored }, () =>
+            asLines([
+              `${path} now has the content of ${resolve(backup)}.`,
+              formerPath
+                ? `The former database is ${formerPath}: delete it when you no longer need it.`
+                : 'There was no database before.',
+              `Start the app. It reads ${subscriptions} subscriptions again, about four a second and all within ten minutes, and handles again what was pending in the backup.`,
+            ]),
+          )
+        }
         return DONE
       }),
     )

@@ -80,8 +80,8 @@ export function createContext(given: {
   const { env, stdin, out, common } = given
   const { config } = common
   if (common.env) loadEnvFile(common.env, env)
-  const reason = common.reason?.slice(0, MAX_REASON)
-  const actor = common.actor ?? env.MARKETPLACE_ACTOR ?? userName()
+  const reason = common.reason?.slice(0, MAX_TEXT)
+  const actor = actorOf(common, env)
   const opened: Marketplace[] = []
   let loading: Promise<MarketplaceOptions> | undefined
 
@@ -161,13 +161,22 @@ function withUnused({ app, platform, deliverySecrets }: MarketplaceOptions) {
   }
 }
 
-/** The journal takes no longer one. */
-const MAX_REASON = 500
+/** The journal takes no longer name of a person, and no longer reason. */
+const MAX_TEXT = 500
+
+/** An empty name counts as not set. One that the journal would refuse ends the command before it does anything. */
+function actorOf({ actor: given }: CommonOptions, env: NodeJS.ProcessEnv): string {
+  const actor = given?.trim() || env.MARKETPLACE_ACTOR?.trim() || userName()
+  if (actor.length <= MAX_TEXT) return actor
+  throw new Stop(USAGE, `The name of the person, for the journal, is longer than ${MAX_TEXT} characters`, {
+    fix: 'Give a shorter one with --actor or MARKETPLACE_ACTOR.',
+  })
+}
 
 /** The reason that the person gave, then what was done. Of two that are too long together, each has half of the length. */
 export function reasonWith(given: string | undefined, about: string): string {
-  if (!given) return about.slice(0, MAX_REASON)
-  const most = MAX_REASON - ' ()'.length
+  if (!given) return about.slice(0, MAX_TEXT)
+  const most = MAX_TEXT - ' ()'.length
   const done = about.slice(0, Math.max(most / 2, most - given.length))
   return `${given.slice(0, most - done.length)} (${done})`
 }
