@@ -276,6 +276,15 @@ export default {
     await mistyped.prints('Type the uid')
     mistyped.write('b-pai\r')
     expect(await mistyped.ended).toMatchObject({ code: 2 })
+    for (const [key, code, why] of [
+      ['\x03', 130, 'Nothing was erased: interrupted'],
+      ['\x04', 2, 'Nothing was erased: the erasure was not confirmed'],
+    ] as const) {
+      const left = startInTerminal(['erase', 'b-paid'], { env })
+      await left.prints('Type the uid')
+      left.write(key)
+      expect(await left.ended).toMatchObject({ code, stdout: expect.stringContaining(why) })
+    }
     expect(await run(['explain', 'b-paid'])).toMatchObject({ code: 0 })
 
     const typed = startInTerminal(['erase', 'b-paid'], { env })

@@ -1,9 +1,9 @@
-import { createInterface } from 'node:readline/promises'
+import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import type { Marketplace } from '../../index.js'
 import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
-import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
+import { DONE, INTERRUPTED, Stop, USAGE } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
 
 export function addErase(program: Command, act: Act) {
@@ -57,15 +57,25 @@ async function warningOf(marketplace: Marketplace, businessUid: string): Promise
 }
 
 async function typedUid({ stdin, out }: Context, warning: () => Promise<string>): Promise<string> {
-  if (stdin.isTTY !== true)
-    throw new Stop(USAGE, 'Nothing was erased: the erasure was not confirmed', {
-      fix: 'Give the uid again: --yes <uid>',
-    })
+  if (stdin.isTTY !== true) throw notConfirmed()
   out.note(await warning())
   const lines = createInterface({ input: stdin, output: process.stderr })
   try {
-    return await lines.question('Type the uid of the business to continue: ')
+    return await new Promise((resolve, reject) => {
+      lines.once('line', resolve)
+      // At the question Ctrl+C is a key, and ends nothing by itself.
+      lines.once('SIGINT', () => reject(new Stop(INTERRUPTED, 'Nothing was erased: interrupted')))
+      lines.once('close', () => reject(notConfirmed()))
+      lines.setPrompt('Type the uid of the business to continue: ')
+      lines.prompt()
+    })
   } finally {
     lines.close()
   }
+}
+
+function notConfirmed(): Stop {
+  return new Stop(USAGE, 'Nothing was erased: the erasure was not confirmed', {
+    fix: 'Give the uid again: --yes <uid>',
+  })
 }
