@@ -49,6 +49,37 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     expect(dryRun.code).toBe(1)
   })
 
+  it('a dry run of replays puts no read first and requests no search, as a question of the app would', async () => {
+    const own = await engine.freshAddress()
+    const ofOwn = { env: { ...env, MARKETPLACE_STORE: own } }
+    await runCliHere(['migrate'], ofOwn)
+    await runCliHere(['track', 's-waiting', '--business', 'b-waiting', '--force'], ofOwn)
+    const opened = await openStoreWithSql(own)
+    await opened.sql('update subscriptions set refresh_at = refresh_at - 1000')
+    for (const business of ['b-waiting', 'b-unsearched'])
+      await opened.sql(`insert into journal
+        (id, kind, name, topic, key, business_uid, status, attempts, received_at, settled_at, payload) values
+        ('${business}', 'change', '', 'change', '${business}', '${business}', 'dead', 5, 1, 1, '{}')`)
+    await opened.store.close()
+    const file = join(temporaryFolder(), 'options.mjs')
+    const library = new URL('../lib/index.js', pathToFileURL(CLI)).href
+    writeFileSync(
+      file,
+      `import { optionsFromEnvironment } from '${library}'
+      const options = optionsFromEnvironment()
+      export default { ...options, platform: { ...options.platform, findSubscriptions: async () => [] } }`,
+    )
+    const before = await pictureOf(own)
+    const dryRun = await runCli(
+      ['journal', 'replay', '--dead', '--dry-run', '--config', file, '--json'],
+      ofOwn,
+    )
+    expect(jsonLines(dryRun.stdout)).toMatchObject([
+      { matched: 2, entitled: { 'b-waiting': null, 'b-unsearched': false } },
+    ])
+    expect(await pictureOf(own)).toEqual(before)
+  })
+
   it('journal list has exactly the entries that each filter names, alone and together', async () => {
     const one = entries.find(({ status, kind }) => status === 'dead' && kind === 'event') as JournalEntry
     const middle = entries[Math.floor(entries.length / 2)] as JournalEntry

@@ -148,6 +148,16 @@ describe('the wait of a question for a read', () => {
     expect([question.answer, subscribed()]).toEqual([false, 0])
   })
 
+  it('puts a read that waits behind others first, also without searches, but not for a person who looks', async () => {
+    const { clock, ask, explain, first, change } = asked({ requestedMsAgo: 2 * SECOND })
+    change({ refreshAt: clock.now() - 2 * SECOND })
+    await explain('b', { search: false })
+    expect(first()).toBe(0)
+    ask()
+    await clock.rest()
+    expect(first()).toBe(1)
+  })
+
   it('lasts for a subscription that was never shown while it is being verified', async () => {
     const { clock, ask } = asked({ requestedMsAgo: 0, pending: false, verifying: true })
     const question = ask()

@@ -137,7 +137,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   isEntitled(businessUid: string | number, options?: ItemOptions): Promise<boolean>
   /**
    * The same answer with its reason, evidence and age. Never rejects. `{ search: false }` asks without a search with
-   * `platform.findSubscriptions`, for a page where a person looks at any business.
+   * `platform.findSubscriptions` and puts no read first, for a page where a person looks at any business.
    *
    * @example const { entitled, reason, explanation } = await marketplace.explain('business-1')
    */

@@ -13,8 +13,8 @@ import { createEntitlementWaits, type WaitOptions } from './wait-for-entitlement
  */
 export interface ExplainOptions extends ItemOptions {
   /**
-   * False: the question makes no search with `platform.findSubscriptions`, for a page where a person looks at any business. It
-   * shows the result of a search that was made. Default true.
+   * False: the question makes no search with `platform.findSubscriptions`, and puts no read of the business before others, for
+   * a page where a person looks at any business. It shows the result of a search that was made. Default true.
    */
   search?: boolean
 }
@@ -52,9 +52,10 @@ export function createEntitlements(options: {
   const cache = createDecisionCache({ maxStaleMs: rules.maxStaleMs, ttlMs, maxEntries, clock })
   const asks = { store, rules, waitMs, cache, clock, during }
   const loads = createDecisionLoads({ ...asks, searches })
-  /** The same without a request of a search, so their answers are not those of others. */
+  /** The same without a request of a search or of an earlier read, so their answers are not those of others. */
   const looks = createDecisionLoads({
     ...asks,
+    store: { subscriptionsOf: (uid) => store.subscriptionsOf(uid), readFirst: async () => {} },
     cache: { ...cache, set() {} },
     searches: searches && { searchOf: searches.searchOf },
   })
@@ -83,10 +84,10 @@ export function createEntitlements(options: {
     const cached = cache.fresh(businessUid)?.decision
     // If the wall clock was set back, `asOf` lies in the future, and people would read it.
     const isAhead = Date.parse(cached?.asOf ?? '') > clock.now()
-    const isLook = searches !== undefined && asked?.search === false
+    const isLook = asked?.search === false
     const { load } = isLook ? looks : loads
     const decision = about(cached && !isAhead ? cached : await load(businessUid), asked)
-    return isLook && searches.requestSearch ? withSearchToMake(decision) : decision
+    return isLook && searches?.requestSearch ? withSearchToMake(decision) : decision
   }
   const waits = createEntitlementWaits({
     explain,

@@ -24,13 +24,15 @@ export function createAnswers({
   const clock = createVirtualClock()
   const bought = { ...inState('purchased'), readAt: clock.now(), requestedAt: null, pending: false }
   let rows = [subscriptionOf({ ...bought, ...(typeof more === 'function' ? more(clock.now()) : more) })]
-  let [looks, subscribed] = [0, 0]
+  let [looks, subscribed, first] = [0, 0, 0]
   let isDown = false
   let held: ReturnType<typeof gate<void>> | undefined
   let notify: (hint: Hint) => void = () => {}
   const { isEntitled, explain, waitForEntitlement, close } = createEntitlements({
     store: {
-      readFirst: async () => {},
+      async readFirst() {
+        first++
+      },
       async subscriptionsOf(businessUid) {
         looks++
         if (isDown) throw new Error('down')
@@ -64,6 +66,8 @@ export function createAnswers({
     /** The number of queries of the store. */
     looks: () => looks,
     subscribed: () => subscribed,
+    /** How often a read was put first. */
+    first: () => first,
     notify: (hint: Hint) => notify(hint),
     /** Writes changes of the subscription, without a hint. */
     change(changes: Partial<Subscription>) {

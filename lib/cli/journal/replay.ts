@@ -160,7 +160,7 @@ async function answersFor(
   const entitled: Record<string, boolean | null> = {}
   for (const { id, kind, business_uid } of entries) {
     if ((kind !== 'change' && kind !== 'entitlement') || business_uid === null) continue
-    const decision = await marketplace.explain(business_uid)
+    const decision = await marketplace.explain(business_uid, { search: false })
     entitled[id] = decision.known ? decision.entitled : null
   }
   if (Object.keys(entitled).length === 0) return {}
