@@ -17,7 +17,7 @@ import { temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { notice } from '../../support/events.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
-import { jsonLines, runCli, settingsFor } from '../../support/processes/cli.js'
+import { jsonLines, runCli, settingsFor, startCli } from '../../support/processes/cli.js'
 import { childSettings, loadReceiver } from '../../support/receiving/receiver-process.js'
 import {
   CLIENT,
@@ -106,6 +106,29 @@ describe('C65 the restoration of a backup, by the words of the page', () => {
     expect(statSync(file).size).toBe(0)
     expect(readFileSync(`${file}-wal`, 'utf8')).toBe('the rest')
     expect(existsSync(formerPath)).toBe(false)
+  }, 60_000)
+
+  it('leaves no copy of the customers, also if the one before was interrupted at any step', async () => {
+    const { platform, env, file, backup, before } = await backedUp()
+    enlarge(backup, 60_000)
+    const left = () => readdirSync(dirname(file)).filter((name) => name.includes('restoring'))
+    const running = startCli(['restore', backup], { env })
+    await until('the copy is opened', () => left().some((name) => name.endsWith('-lock')))
+    running.signal('SIGINT')
+    await running.ended
+    expect(left().length).toBeGreaterThan(1)
+    // What an interruption leaves while the copy takes the place of the database.
+    const whole = `${file}.0a1b2c3d.restoring`
+    copyFileSync(backup, whole)
+    // It may be restored itself: then it stays, as every backup does.
+    await restore(env, whole)
+    expect(left()).toEqual([basename(whole)])
+    // Another backup whose name begins as those of the copies.
+    const beside = join(dirname(file), 'm')
+    copyFileSync(backup, beside)
+    await restore(env, beside)
+    expect(left()).toEqual([])
+    expect(await entriesOf(platform, file)).toEqual(before)
   }, 60_000)
 
   it('of a large database can be used by the process that restored it', async () => {

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { createReadStream, createWriteStream, type Stats, statSync } from 'node:fs'
-import { type FileHandle, link, open, rename, rm } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { type FileHandle, link, open, readdir, rename, rm } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { pipeline } from 'node:stream/promises'
 import type { Clock } from '../../base/clock.js'
 import { MarketplaceError, messageOf } from '../../base/errors.js'
@@ -52,6 +52,7 @@ export async function restoreFile<Prepared>(options: {
   const whole = `${path}.${randomUUID().slice(0, 8)}.restoring`
   const copy = `${whole}-prepared`
   try {
+    await removeCopies(path, backup)
     onStep('copying')
     for (const end of ['', '-wal'])
       if (sizeOf(backup + end) > 0) await copyPrivately(backup + end, copy + end)
@@ -81,8 +82,7 @@ export async function restoreFile<Prepared>(options: {
     const why = pathFault(path) ?? reasonOf(error, sqliteCode(error), path) ?? messageOf(error)
     throw failed(backup, `${why}. The database was not changed`, error)
   } finally {
-    for (const end of [...ENDS, '-lock', '-journal']) await rm(copy + end, { force: true }).catch(() => {})
-    await rm(whole, { force: true }).catch(() => {})
+    await removeCopies(path, backup).catch(() => {})
     hold.release()
   }
 }
@@ -96,6 +96,22 @@ function requireBackup(backup: string, path: string) {
   if (!file) throw refuse('there is no such file')
   if (!file.isFile()) throw refuse('it is not a file')
 }
+
+/**
+ * Removes the copy of this restoration, and those that interrupted ones have left: they have data of customers. Nobody
+ * uses one while this process holds the database alone. The backup may be one of them, and stays.
+ */
+async function removeCopies(path: string, backup: string) {
+  const kept = ENDS.map((end) => backup + end)
+  for (const name of await readdir(dirname(path))) {
+    const file = join(dirname(path), name)
+    const isCopy = file.startsWith(path) && COPY.test(file.slice(path.length))
+    if (isCopy && !kept.includes(file)) await rm(file, { force: true }).catch(() => {})
+  }
+}
+
+/** The end of the name of a copy, also of a file that SQLite or the lock has put beside it. */
+const COPY = /^\.[0-9a-f]{8}\.restoring/
 
 /** `fs.copyFile` would give the copy the mode of the backup, which may come from another machine. */
 async function copyPrivately(from: string, to: string) {
