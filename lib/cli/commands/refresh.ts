@@ -83,7 +83,8 @@ async function refreshWithin(marketplace: Marketplace, business: string, ms: num
   const awaited = new Set(stored.map(({ subscription_uid }) => subscription_uid))
   let timer: NodeJS.Timeout | undefined
   const timeout = new Promise<undefined>((resolve) => {
-    timer = setTimeout(() => resolve(undefined), ms)
+    // Node runs a timer beyond this limit at once, and `refresh` itself ends long before it.
+    timer = setTimeout(() => resolve(undefined), Math.min(ms, 2 ** 31 - 1))
   })
   let decision = await Promise.race([marketplace.businesses.refresh(business), timeout])
   clearTimeout(timer)
