@@ -13,6 +13,7 @@ import type { Given, Write } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { withinBytes } from '../sql/within-bytes.js'
 import { prepare, run } from '../sql/writes.js'
 import { unreadOf, unreadOfBusiness } from '../subscriptions/unread.js'
 import { isOfReadBy, isPendingBy } from './is-handled.js'
@@ -48,20 +49,24 @@ export function createJournal(engine: Engine, lanes: Lanes) {
   // Only its unique indexes may keep a plan, so the businesses are looked up by a statement of their own.
   const insertOfBusinesses = inserting((of) => unreadOfBusiness(of('business')), false)
 
-  /** Among the newest entries of each business: anybody may know its uid before its first read, and send any number. */
-  const promoteBusinesses = prepare(
-    engine,
-    { business: 'text' },
-    ({ each, of }) => sql`
-      update journal set unread = 0 where id in (
-        select id from journal where unread = 1 and id in (
-          select id from (${each(sql`
-            select journal.id, journal.unread, journal.subscription_uid from journal
-            where business_uid = ${of('business')} and kind = 'event' order by received_at desc, seq desc limit ${sql.lit(PROMOTED_AMONG)}`)}
-          ) as newest where unread = 1 and subscription_uid is null
-        ) ${engine.skipLocked}
-      )`,
-  )
+  /**
+   * Those of the newest entries of a subscription, or of a business alone, that count as made up: before the first read anybody
+   * may know these uids, and send any number. `place`: 1 is the newest.
+   */
+  const newestUnread = prepare(engine, { subscription: 'text', business: 'text' }, ({ each, of }) => {
+    const among = (which: Sql, alone: Sql, name: string) => sql`
+      select * from (
+        select id, bytes, row_number() over (order by received_at desc, seq desc) as place from (
+          select id, subscription_uid, unread, octet_length(payload) as bytes, received_at, seq from journal
+          where ${which} order by received_at desc, seq desc limit ${sql.lit(PROMOTED_AMONG)}
+        ) as newest where unread = 1 and ${alone}
+      ) as ${sql.ref(name)}`
+    const ofSubscription = among(sql`subscription_uid = ${of('subscription')}`, sql`1 = 1`, 'of_subscription')
+    const ofBusiness = sql`business_uid = ${of('business')} and kind = 'event'`
+    return each(
+      sql`${ofSubscription} union all ${among(ofBusiness, sql`subscription_uid is null`, 'of_business')}`,
+    )
+  })
 
   function append(entries: readonly NewEntry[]): Write[] {
     if (entries.length === 0) return []
@@ -97,17 +102,25 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       await run(engine, trx, ...append(reads.flatMap(entriesOf)))
     },
 
-    /** Follows the first read of these subscriptions: their events, and those of their businesses alone, are not made up. */
+    /**
+     * Follows the first read of these subscriptions: their events, and those of their businesses alone, are not made up. Of very
+     * many only the newest of each are promoted, as many as fit a transaction.
+     */
     async promote(trx: Connection, read: readonly { subscriptionUid: string; businessUid: string }[]) {
       if (read.length === 0) return
-      const uids = read.map(({ subscriptionUid }) => subscriptionUid)
+      const businesses = new Set(read.map(({ businessUid }) => businessUid))
+      const named = [
+        ...read.map(({ subscriptionUid: subscription }) => ({ subscription, business: null })),
+        ...[...businesses].map((business) => ({ subscription: null, business })),
+      ]
+      const found = await run<{ id: string; bytes: number; place: number }>(engine, trx, newestUnread(named))
+      const newest = found.sort((a, b) => a.place - b.place).slice(0, PROMOTED)
+      if (newest.length === 0) return
+      const ids = withinBytes(newest).map(({ id }) => id)
       await sql`
         update journal set unread = 0 where id in (
-          select id from journal where ${engine.isOneOf('subscription_uid', uids)} and unread = 1
-          ${engine.skipLocked}
+          select id from journal where ${engine.isOneOf('id', ids)} ${engine.skipLocked}
         )`.execute(trx)
-      const businesses = new Set(read.map(({ businessUid }) => businessUid))
-      await run(engine, trx, promoteBusinesses([...businesses].map((business) => ({ business }))))
     },
 
     /** An action is done from the start, so it enters no lane. The same id is written once. */
@@ -162,8 +175,10 @@ type NewEntry = Pick<
   'id' | 'name' | 'key' | 'businessUid' | 'subscriptionUid' | 'payload' | 'issues'
 > & { kind: EntryKind; cause?: NewChange['cause']; secret?: string | null }
 
-/** The entries of a business of which its first read promotes some, in the transaction of that read. */
+/** The entries of a subscription or a business among which a first read looks for some to promote. */
 const PROMOTED_AMONG = 1_000
+/** The entries that the first reads of one transaction promote: on SQLite the event loop waits for it. */
+const PROMOTED = 1_000
 
 const NEW_COLUMNS = {
   id: 'text',
