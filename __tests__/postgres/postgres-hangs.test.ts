@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import { systemClock } from '../../lib/base/clock.js'
-import { connectError } from '../../lib/postgres/pool.js'
+import { SECOND, systemClock } from '../../lib/base/clock.js'
+import type { PostgresClient } from '../../lib/postgres/connection.js'
+import { connectError, createConnections, type PostgresPool } from '../../lib/postgres/pool.js'
 import { createUnanswered } from '../../lib/postgres/unanswered.js'
 import { postgresStore } from '../../lib/store-option.js'
 import { onCleanUp } from '../support/clean-up.js'
@@ -9,6 +10,7 @@ import { connectedTo, engine, sqlAt } from '../support/engines/one-postgres.js'
 import { openedStore } from '../support/engines/open-store.js'
 import { startProxy } from '../support/engines/tcp-proxy.js'
 import { eventOf, notice } from '../support/events.js'
+import { createVirtualClock } from '../support/machine/virtual-clock.js'
 import { createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -130,6 +132,23 @@ describe('C275 commits that hang', () => {
     expect(await store.listEntries({})).toHaveLength(3)
   })
 
+  it('get one place more at most when no connection is left that asks: the last one is for asking', async () => {
+    const clock = createVirtualClock()
+    const { pool, processes } = createHangingPool(4)
+    const { acquire } = createConnections(pool, clock.forProcess(), 4)
+    const errors = new Set<string>()
+    const call = async () => {
+      const connection = await acquire()
+      await connection.query('commit').finally(() => connection.release())
+    }
+    for (let second = 0; second < 600; second++) {
+      for (let i = 0; i < 4; i++) call().catch(({ message }) => errors.add(message))
+      await clock.advance(SECOND)
+    }
+    expect(processes()).toBeLessThanOrEqual(5)
+    expect([...errors]).toContainEqual(expect.stringMatching(/^no connection is free: .* answered 3 of them/))
+  })
+
   it('hide no error with a code, by which a call is tried again', () => {
     const refused = Object.assign(new Error('connect ECONNREFUSED'), { code: 'ECONNREFUSED' })
     const late = new Error('timeout exceeded when trying to connect')
@@ -213,6 +232,49 @@ async function hanging(address: string): Promise<number> {
 }
 
 const actionOf = (id: string) => ({ id, name: 'replay', businessUid: null, payload: '{}' })
+
+/** A pool at a server whose commits hang, and which works for each of its processes for ever, also without a client. */
+function createHangingPool(max: number): { pool: PostgresPool; processes(): number } {
+  const idle: PostgresClient[] = []
+  const queue: ((client: PostgresClient) => void)[] = []
+  let open = 0
+  let made = 0
+  function lendNext() {
+    const next = queue.length > 0 && (idle.shift() ?? (open < max && madeClient()))
+    if (next) queue.shift()?.(next)
+  }
+  function madeClient(): PostgresClient {
+    open++
+    const client: PostgresClient = {
+      processID: ++made,
+      query: async ({ text, values }) => {
+        if (text === 'commit') return new Promise(() => {})
+        const asked = (text.includes('pg_stat_activity') && (values?.[0] as number[])) || []
+        return { rows: asked.map((pid) => ({ pid })) }
+      },
+      on: () => {},
+      off: () => {},
+      release(destroy) {
+        if (destroy) open--
+        else idle.push(client)
+        lendNext()
+      },
+    }
+    return client
+  }
+  return {
+    pool: {
+      on: () => {},
+      off: () => {},
+      options: { max },
+      connect(callback) {
+        queue.push((client) => callback(undefined, client))
+        lendNext()
+      },
+    },
+    processes: () => made,
+  }
+}
 
 /** Counts the server's processes from now on. Returns a function that ends this, and resolves with the highest count. */
 function watched(address: string): () => Promise<number> {

@@ -51,6 +51,7 @@ export function createConnections(
   max: number,
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
+  const most = (typeof from === 'string' ? undefined : from.options?.max) ?? max
   const unanswered = createUnanswered(clock)
   const lend = createLoans(clock, unanswered)
   /** Rejects the callers that wait for a connection, which a closed pool never does. */
@@ -109,16 +110,21 @@ export function createConnections(
   const works = (connection: PostgresConnection) => unanswered.ask(connection).catch(() => {})
 
   return {
-    max: (typeof from === 'string' ? undefined : from.options?.max) ?? max,
+    max: most,
 
     async acquire() {
       for (;;) {
         const loan = await connect()
-        if (await loan.isUsable()) {
-          await works(loan)
-          return loan
+        if (!(await loan.isUsable())) {
+          loan.release(true)
+          continue
         }
-        loan.release(true)
+        await works(loan)
+        const held = unanswered.count()
+        if (most === 1 || held < most - 1) return loan
+        // What it is wanted for may wait as the others do, and then nobody could ask about them.
+        loan.release()
+        throw noneFree(held)
       }
     },
     works,
@@ -144,7 +150,10 @@ export function createConnections(
  * theirs, nothing is wrong with the network, as the driver would say. Any other error keeps its code, by which it is tried again.
  */
 export function connectError(error: unknown, held: number): unknown {
-  if (held === 0 || !/^(timeout exceeded|no answer)/.test(messageOf(error))) return error
+  return held === 0 || !/^(timeout exceeded|no answer)/.test(messageOf(error)) ? error : noneFree(held)
+}
+
+function noneFree(held: number): Error {
   const why = `the database has not answered ${held} of them, which keep their places`
   return new Error(`no connection is free: ${why}. Perhaps its commits wait for a disk or a standby`)
 }

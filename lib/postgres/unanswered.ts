@@ -19,7 +19,8 @@ export interface Unanswered {
  * Connections that did not answer in time. Such a connection keeps its place in the pool: the server may go on working for
  * it, above all while a commit waits for a disk or a standby, whatever its client does. With a new connection in its
  * place the server would have one more each time. It returns to the pool with its answer. It is closed when the
- * server, asked over another connection, does not work for it, so that only its answer was lost; or if nobody can ask.
+ * server, asked over another connection, does not work for it, so that only its answer was lost; or if nobody can ask. So the
+ * last place of a pool is for asking: it is not lent while all others are kept.
  */
 export function createUnanswered(clock: Clock) {
   const held = new Set<Unanswered & { sureUntil: number }>()
@@ -31,9 +32,11 @@ export function createUnanswered(clock: Clock) {
     if (held.delete(each)) each.release(destroy)
   }
 
+  /** Closes one at a time, because over the connection that gets its place the server is asked about the others. */
   function closeUnsure() {
     timer = undefined
-    for (const each of held) if (each.sureUntil <= clock.monotonic()) release(each, true)
+    const unsure = [...held].find(({ sureUntil }) => sureUntil <= clock.monotonic())
+    if (unsure) release(unsure, true)
     if (held.size > 0) timer = clock.setTimeout(closeUnsure, SECOND)
   }
 
