@@ -4,7 +4,14 @@ import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../../lib/base/record.js'
 import { createActionTokens, createRateLimit, createSigner } from '../../lib/console/server/access.js'
 import { HEADLINES } from '../../lib/console/server/business/business.js'
 import { searchTerms } from '../../lib/console/server/business/search-terms.js'
-import { errorClassOf, isKnownEventName, isKnownName, MASK, maskedRecord, shapeOf } from '../../lib/console/server/masking.js'
+import {
+  errorClassOf,
+  isKnownEventName,
+  isKnownName,
+  MASK,
+  maskedRecord,
+  shapeOf,
+} from '../../lib/console/server/masking.js'
 import { EVENTS, REASONS } from '../../lib/index.js'
 
 const ID = '427e4b4e-7226-46fc-b413-be288e4fa468'

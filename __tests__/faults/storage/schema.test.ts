@@ -86,7 +86,7 @@ describe.each(ENGINE_NAMES)('K80 a database on %s', (name) => {
       `select candidate_business_uid, gone, install_at, uninstalled_at, quiet_until_read, requested_at, owed_since, created_at
         from subscriptions where subscription_uid = 'gym-1'`,
     )
-    const { candidate_business_uid, gone, ...times } = row ?? {}
+    const { candidate_business_uid, gone, ...times } = row as Record<string, unknown>
     expect({ candidate_business_uid, gone }).toEqual({ candidate_business_uid: 'shop', gone: 'deleted' })
     // PostgreSQL returns some of them as text.
     expect(Object.entries(times).map(([column, value]) => [column, Number(value)])).toEqual([
