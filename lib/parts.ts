@@ -5,6 +5,7 @@ import { createEntitlementChanges } from './entitlement/entitlement-change.js'
 import { createEntitlements } from './entitlement/entitlements.js'
 import { createOwnRule } from './entitlement/own-rule.js'
 import { canonicalState, grants, PURCHASE_STATES } from './entitlement/purchase-state.js'
+import { REASONS } from './entitlement/reasons.js'
 import { createClassifier } from './events/classify.js'
 import type { EventDefinitions } from './events/define-event.js'
 import { createRegistry } from './events/registry.js'
@@ -52,6 +53,7 @@ export function createParts<Custom extends EventDefinitions>(
     secrets: [...options.deliverySecrets, app.clientSecret],
     words: [
       ...Object.keys(PURCHASE_STATES),
+      ...Object.keys(REASONS),
       ...Object.values(registry).flatMap(({ entity_name, event_type }) => [entity_name, event_type]),
     ],
   })

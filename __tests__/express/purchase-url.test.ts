@@ -144,7 +144,7 @@ describe('the purchaseUrl of a gate', () => {
   ])('is left out when a function %s, and the failure is reported', async (_how, purchaseUrl) => {
     const { get, failures } = setUp({ purchaseUrl })
     expect((await get('b-1').expect(402)).body).not.toHaveProperty('purchase_url')
-    expect(failures).toEqual([['threw no shop', 'TypeError']])
+    expect(failures).toEqual([['threw', 'TypeError', { error: new TypeError('no shop') }]])
   })
 
   it('is left out when a function gives no answer within 5 s, and the failure is reported', async () => {
@@ -170,7 +170,7 @@ function setUp(
   explain: EntitlementPort['explain'] = async () => DENIED,
   clock: Clock = systemClock,
 ) {
-  const failures: string[][] = []
+  const failures: unknown[][] = []
   const guard = createRequireEntitlement({
     explain,
     clock,

@@ -23,7 +23,7 @@ const RECEIVED = JSON.stringify({
 describe('what a log says of an error', () => {
   const said = createSaid(['purchasable_subscription', 'created', 'purchased'])
   const messageOf = (text: string, received: string | undefined = RECEIVED) =>
-    said(new Error(text), received, text).message
+    said(new Error(text), [received], text).message
 
   it.each([
     'the mail server is away',
@@ -67,13 +67,21 @@ describe('what a log says of an error', () => {
     expect(messageOf('cannot parse it', '{"name":Anna')).toBe('cannot parse it')
   })
 
+  it('compares each of several texts, also by the values of an address', () => {
+    const given = [RECEIVED, '/pay?shop=Nora&n=2', 'signature 7731']
+    for (const text of ['nobody in Ulm', 'no shop for Nora', 'signature 7731 is wrong'])
+      expect(said(new Error(text), given, text).message).toBe(WITHHELD)
+    const text = 'the key of the shops is not valid JSON'
+    expect(said(new Error(text), given, text).message).toBe(text)
+  })
+
   it('is the message of an error of this package, except that a call to the platform may quote its reply', () => {
     const store = new MarketplaceError('store_unavailable', 'Cannot use the store: the disk is full')
     expect(said(store, undefined)).toEqual({
       message: 'MarketplaceError: Cannot use the store: the disk is full',
     })
     const refused = new MarketplaceError('platform_refused', 'Cannot register: it answered 400 (a reply)')
-    for (const received of [undefined, RECEIVED])
+    for (const received of [undefined, [RECEIVED]])
       expect(said(refused, received)).toEqual({ message: 'MarketplaceError: platform_refused' })
     const odd = new MarketplaceError('a reply' as never, 'a reply')
     expect(said(odd, undefined).message).toBe(`MarketplaceError${UNKNOWN}`)

@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { MarketplaceError } from '../base/errors.js'
 import { isThenable } from '../base/waiting.js'
 import type { BodyRequest } from './body.js'
+import { type Given, givenWith } from './given.js'
 import { cutOff, reply } from './reply.js'
 import { createTakeDelivery, type ReceiverOptions } from './take-delivery.js'
 
@@ -27,8 +28,8 @@ export type RequestListener = (req: any, res: any) => unknown
 /** The two entrances for deliveries, middleware and a listener; see `createTakeDelivery` for their replies. */
 export function createDoors(
   options: ReceiverOptions & {
-    /** Called with the error that `otherwise` threw or rejected with. `received`: the address; undefined if there was a body. */
-    onOtherwiseError?: (error: unknown, received: string | undefined) => void
+    /** Called with the error that `otherwise` threw or rejected with, and what it was given. */
+    onOtherwiseError?: (error: unknown, given: Given) => void
   },
 ) {
   const { clock, onOtherwiseError = () => {} } = options
@@ -36,7 +37,7 @@ export function createDoors(
 
   function callOtherwise(otherwise: RequestListener, req: IncomingMessage, res: ServerResponse): void {
     const fail = (error: unknown) => {
-      onOtherwiseError(error, hasBody(req) ? undefined : String(req.url))
+      onOtherwiseError(error, givenWith(req, hasBody(req) ? undefined : ''))
       if (res.headersSent) cutOff(res, req)
       else reply(req, res, 500, '', {}, clock)
     }

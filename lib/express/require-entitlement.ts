@@ -1,5 +1,5 @@
 import { type Clock, SECOND, systemClock } from '../base/clock.js'
-import { classOf, MarketplaceError, messageOf } from '../base/errors.js'
+import { classOf, MarketplaceError } from '../base/errors.js'
 import { withDeadline } from '../base/waiting.js'
 import type { Decision } from '../entitlement/decide.js'
 import { type AppRequest, type AppResponse, asError, callNext, type Next } from './call-next.js'
@@ -18,8 +18,8 @@ export interface EntitlementPort extends DecisionPort {
   measure?(): ((outcome: 'allowed' | 'denied' | 'unknown' | 'business_missing') => void) | undefined
   /** Called with every decision that denies a request. */
   onDenied?(decision: GuardDecision): void
-  /** Called when the function `purchaseUrl` gives no address: with what it did, and the class of that. */
-  onPurchaseUrlFailed?(failure: string, kind: string): void
+  /** Called when the function `purchaseUrl` gives no address: with what it did, the class of that, and what it threw. */
+  onPurchaseUrlFailed?(failure: string, kind: string, thrown?: { error: unknown }): void
   /** Default: the system's. */
   clock?: Clock
 }
@@ -179,7 +179,7 @@ function purchaseUrlOfOptions(
       onPurchaseUrlFailed?.(`returned a value of type ${typeof given} that no link may have`, typeof given)
     } catch (error) {
       if (error === LATE) onPurchaseUrlFailed?.(`did not answer within ${PURCHASE_URL_MS / SECOND} s`, 'late')
-      else onPurchaseUrlFailed?.(`threw ${messageOf(error)}`, classOf(error))
+      else onPurchaseUrlFailed?.('threw', classOf(error), { error })
     }
     return undefined
   }

@@ -6,6 +6,7 @@ import { type ErrorCode, MarketplaceError, ownCode } from '../base/errors.js'
 import { type BodyRequest, createBodyReader } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
 import { type Body, envelopesOf } from './envelopes.js'
+import { type Given, givenWith } from './given.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
@@ -26,15 +27,15 @@ export interface ReceiverOptions {
   clock: Clock
   /**
    * Called with the outcome of every request. The error's `cause` is the error of `accept` or `verifyDelivery`.
-   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery. `body`: the text of the
-   * delivery, if it was read.
+   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery. `given`: what
+   * `verifyDelivery` was given, if it has failed.
    */
   count?:
     | ((
         outcome: DeliveryOutcome,
         error: MarketplaceError | undefined,
         isDelivery: boolean,
-        body: string | undefined,
+        given: Given,
       ) => void)
     | undefined
 }
@@ -88,9 +89,9 @@ export function createTakeDelivery(options: ReceiverOptions) {
       reply(req, res, 404, '', {}, clock)
       return
     }
-    const refuse = (thrown: unknown, outcome?: DeliveryOutcome, text?: string) => {
+    const refuse = (thrown: unknown, outcome?: DeliveryOutcome, given?: Given) => {
       const error = ownCode(thrown) ? (thrown as MarketplaceError) : notAccepted(thrown)
-      tally(outcome ?? error.code, error, true, text)
+      tally(outcome ?? error.code, error, true, given)
       const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
       replyProblem(req, res, error.code, error.message, { headers, clock })
     }
@@ -116,14 +117,16 @@ export function createTakeDelivery(options: ReceiverOptions) {
     res: ServerResponse,
     body: Body,
     secret: number,
-    refuse: (thrown: unknown, outcome?: DeliveryOutcome, text?: string) => void,
+    refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: Given) => void,
   ): void {
     const { text, envelopes, acknowledgement } = envelopesOf(body)
     let isOpen = true
     let isVerified = verifyDelivery === undefined
 
     const fail = (cause: unknown) => {
-      if (isOpen) end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', text))
+      if (!isOpen) return
+      const error = notAccepted(cause)
+      end(() => (isVerified ? refuse(error) : refuse(error, 'verification_failed', givenWith(req, text))))
     }
     const acknowledge = (receipts: readonly Receipt[]) => {
       if (!isOpen) return
@@ -180,9 +183,9 @@ export function createTakeDelivery(options: ReceiverOptions) {
   }
 
   /** Counts the outcome of a request. An error of `count` must neither lose the reply nor end the process. */
-  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true, body?: string): void {
+  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true, given?: Given): void {
     try {
-      count?.(outcome, error, isDelivery, body)
+      count?.(outcome, error, isDelivery, given)
     } catch {
       // Failures are reported by `count`, so a failure of `count` itself cannot be reported.
     }

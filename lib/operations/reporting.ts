@@ -9,6 +9,7 @@ import type { SearchResult } from '../platform/find-subscriptions.js'
 import { auditUid, createUidRemoval } from '../store/journal/audit.js'
 import type { DeadEntry, Entry, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
 import type { SpanName } from '../telemetry/instruments.js'
+import type { Received } from '../telemetry/received.js'
 import type { Telemetry } from '../telemetry/telemetry.js'
 import type { FailedCall, Handled } from '../work/handling/call-handlers.js'
 import type { NamedItem } from '../work/receiving/requested-reads.js'
@@ -62,14 +63,14 @@ export function createReporting(options: {
   }
 
   return {
-    /** `body`: the text of the delivery, which an error of `verifyDelivery` may quote. */
-    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, body?: string) {
+    /** `given`: what `verifyDelivery` was given, which its error may quote. */
+    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, given: Received) {
       count('deliveries', { outcome })
       // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
       const { cause } = error ?? {}
       const isTurnedAway = ownCode(cause) === 'delivery_turned_away'
       if (!isTurnedAway) replies.note(outcome, isDelivery)
-      if (cause) failure('receiving', cause, outcome === 'verification_failed' ? body : undefined)
+      if (cause) failure('receiving', cause, given)
       if (outcome === 'secret_wrong') check.noteWrongSecret()
     },
 
@@ -117,14 +118,14 @@ export function createReporting(options: {
       })
     },
 
-    handled({ id, kind, payload }: Entry, result: Handled) {
+    handled({ id, kind }: Entry, result: Handled) {
       count('handled', { kind, outcome: result.kind })
       if (result.kind === 'done') return
       const { error, thrown } = result
       const level = result.kind === 'dead' ? 'error' : 'warn'
       const lineOf = () => {
         // Without a thrown value, the error is a sentence of this package.
-        const { message, stack } = thrown ? said(thrown.error, payload, error) : { message: error }
+        const { message, stack } = thrown ? said(thrown.error, thrown.given(), error) : { message: error }
         return { message: `${kind} ${id}: ${message}`, stack }
       }
       log('handling', result.kind, lineOf, level)
@@ -132,10 +133,10 @@ export function createReporting(options: {
 
     handlerFailed(
       failed: FailedCall,
-      { handler, errorClass, payload }: { handler: string; errorClass: string; payload: string },
+      { handler, errorClass, given }: { handler: string; errorClass: string; given(): Received },
     ) {
       const lineOf = () => {
-        const { message, stack } = said(failed.error, payload, messageOf(failed.error))
+        const { message, stack } = said(failed.error, given(), messageOf(failed.error))
         return { message: `A handler of ${handler.replace(/#.*/, '')} failed: ${message}`, stack }
       }
       telemetry.warn('handler_failed', lineOf, `${handler} ${errorClass}`)
@@ -146,7 +147,7 @@ export function createReporting(options: {
     ruleFailed({ kind, failure, thrown, record }: RuleFailure) {
       const lineOf = () => {
         if (kind !== 'threw') return { message: `entitledWhen ${failure}` }
-        const { message, stack } = said(thrown, JSON.stringify(record))
+        const { message, stack } = said(thrown, [JSON.stringify(record)])
         return { message: `entitledWhen threw ${message}`, stack }
       }
       telemetry.warn('entitled_when_failed', lineOf, kind)
@@ -183,13 +184,18 @@ export function createReporting(options: {
       telemetry.report('info', fields, 'A person did something that the journal records')
     },
 
-    /** `received`: the path of the request; undefined if the error may quote its body. */
-    otherwiseFailed(error: unknown, received: string | undefined) {
-      telemetry.warn('otherwise_failed', () => telemetry.said(error, received), classOf(error))
+    otherwiseFailed(error: unknown, given: Received) {
+      telemetry.warn('otherwise_failed', () => said(error, given), classOf(error))
     },
 
-    purchaseUrlFailed(failure: string, kind: string) {
-      telemetry.warn('purchase_url_failed', `purchaseUrl ${failure}`, kind)
+    /** The request that the function gets may have a session, so it is not known what the function was given. */
+    purchaseUrlFailed(failure: string, kind: string, thrown?: { error: unknown }) {
+      const lineOf = () => {
+        if (!thrown) return { message: `purchaseUrl ${failure}` }
+        const { message, stack } = said(thrown.error, undefined)
+        return { message: `purchaseUrl ${failure} ${message}`, stack }
+      }
+      telemetry.warn('purchase_url_failed', lineOf, kind)
     },
 
     /** The explanation of a decision with a reason of the table has texts of the platform, so a log gets the meaning. */

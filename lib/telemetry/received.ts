@@ -3,11 +3,14 @@ import { RECORD_FIELDS, UPDATED_EVENT_FIELDS } from '../base/record.js'
 import type { LogLine } from './logger.js'
 
 /** What a log may say of a thrown value. */
-export type Said = (thrown: unknown, received: string | undefined, text?: string) => LogLine
+export type Said = (thrown: unknown, received: Received, text?: string) => LogLine
+
+/** What code of the app was given: texts, each of them JSON or not; undefined if it is not known. */
+export type Received = readonly string[] | undefined
 
 /**
  * Returns `said(thrown, received, text)`, the line for an error of the app's own code, such as a handler. `received` is what
- * that code had been given: JSON, or another text; undefined if it is not known. `text` is the message.
+ * that code had been given, all of it. `text` is the message.
  *
  * The message often quotes what the code was given, as those of `JSON.parse` and zod do. So it is said only if it shares no
  * value with that, and then as a whole; else only the class is. `words` are names of our own, which stand in every delivery
@@ -20,7 +23,8 @@ export function createSaid(words: readonly string[] = []): Said {
 
   return function said(thrown, given, whole = thrownText(thrown, 1_000)) {
     const text = whole.slice(0, MAX_TEXT)
-    const received = given === undefined || given.length > MAX_RECEIVED ? undefined : given
+    const length = given?.reduce((sum, each) => sum + each.length, 0) ?? 0
+    const received = length > MAX_RECEIVED ? undefined : given
     const code = ownCode(thrown)
     // Messages of this package quote nothing, except that some of the calls to the platform quote its reply.
     if (code?.startsWith('platform_')) return { message: `${MarketplaceError.name}: ${code}` }
@@ -75,7 +79,7 @@ function frameIn(line: string): { called: string; place: string }[] {
 /** Further names of our own in deliveries and in the changes of the journal. */
 const NAMES = (
   'entity_name event_type data business_id subscription_uid app_id app_code_name event_time ' +
-  'record observedAt event request import reconcile missing revoked ended moved other_item'
+  'record observedAt event request import reconcile missing revoked ended moved other_item json'
 ).split(' ')
 /** The place in a frame: in brackets after the name of the function, or the whole of a frame without a name. */
 function placeIn(line: string): string | undefined {
@@ -108,8 +112,8 @@ interface Values {
   long: string
 }
 
-/** The values and the names of fields in a JSON text; for any other text the text itself. */
-function valuesIn(received: string, known: ReadonlySet<string>): Values {
+/** The values and the names of fields in JSON texts; for any other text the text itself. */
+function valuesIn(received: readonly string[], known: ReadonlySet<string>): Values {
   const short = new Set<string>()
   const long: string[] = []
   function add(text: string, isName: boolean) {
@@ -121,7 +125,7 @@ function valuesIn(received: string, known: ReadonlySet<string>): Values {
     long.push(value)
     for (const word of wordsOf(text)) if (word.length >= WORD && !known.has(word)) short.add(word)
   }
-  const rest: unknown[] = [parsed(received)]
+  const rest: unknown[] = received.map(parsed)
   while (rest.length > 0) {
     const next = rest.pop()
     if (typeof next === 'string' || typeof next === 'number') add(String(next), false)
@@ -168,7 +172,7 @@ function repeated(parts: ReadonlySet<string>, { short, long }: Values, known: Re
 }
 
 function wordsOf(text: string): string[] {
-  return text.split(/[\s"'`()[\]{}<>,;:=|/\\]+/).map(bare)
+  return text.split(/[\s"'`()[\]{}<>,;:=|/\\?&]+/).map(bare)
 }
 
 /** Letters and digits only, in lower case: quotes, escapes and line breaks of a message do not count. */

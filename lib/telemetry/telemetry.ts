@@ -11,7 +11,7 @@ import {
   type LogLine,
 } from './logger.js'
 import { createMetrics } from './metrics.js'
-import { createSaid } from './received.js'
+import { createSaid, type Received } from './received.js'
 import { createSpans } from './spans.js'
 
 /**
@@ -78,10 +78,10 @@ export function createTelemetry({
     },
 
     /**
-     * A failure in the background, counted and logged by its code. `received`: the text that the code of the app was given
-     * which has failed.
+     * A failure in the background, counted and logged by its code. `received`: what the code of the app was given which has
+     * failed.
      */
-    failure(area: FailureArea, error: unknown, received?: string) {
+    failure(area: FailureArea, error: unknown, received?: Received) {
       const code = ownCode(error)
       count('failures', { area, code: code ?? 'unexpected' })
       log(area, code ?? 'unexpected', lineOf, 'error')

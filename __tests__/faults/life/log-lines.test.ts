@@ -1,9 +1,11 @@
+import type { IncomingMessage } from 'node:http'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
+import type { Request } from 'express'
 import { z } from 'zod'
 import { HOUR } from '../../../lib/base/clock.js'
 import { WARNINGS } from '../../../lib/base/warnings.js'
-import type { Logger } from '../../../lib/index.js'
+import { defineEvent, type EntitlementChange, type Logger } from '../../../lib/index.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { captureDebug, quietWarnings } from '../../support/output.js'
@@ -195,6 +197,87 @@ describe('L47 a line of the log', () => {
     expect(lines.filter(([, { code }]) => code === 'dead')).not.toEqual([])
     const errors = await Promise.all(ids.map(async (id) => (await marketplace.journal.get(id))?.error))
     expect(errors.filter((error) => /canary|Zoë/i.test(error ?? '')).length).toBeGreaterThan(8)
+  })
+
+  it('L48 contains nothing that its code was given beside the delivery: of a request, of other records, by a schema', async () => {
+    const { lines, all, logger } = collecting()
+    const { marketplace, platform, deliver, app, url, target, jump } = await createScene(
+      {
+        logger,
+        app: { purchasableUid: ['item-canary', 'team'], codeName: ['ours', 'other'] },
+        handlers: { retryDelaysMs: [] },
+        events: { 'application/rated': RATED },
+        entitledWhen: ({ note }) => ({ entitled: true, until: String(note) }),
+        verifyDelivery({ req }) {
+          const { 'x-quoted': quoted, 'x-signature': signature } = req.headers
+          if (quoted !== undefined) throw new Error(`bad ${quoted === 'url' ? req.url : signature}`)
+          return true
+        },
+      },
+      {
+        apps: [
+          { purchasableUid: 'item-canary', codeName: 'ours' },
+          { purchasableUid: 'team', codeName: 'other' },
+        ],
+      },
+    )
+    const purchaseUrls = [
+      (req: Request) => JSON.parse(String(req.headers.cookie)),
+      (req: Request) => Promise.reject(new Error(`no shop for ${req.headers.cookie}`)),
+    ]
+    for (const [i, purchaseUrl] of purchaseUrls.entries()) {
+      const gate = marketplace.requireEntitlement({ businessUid: () => 'b0', purchaseUrl })
+      app.use(`/paid${i}`, gate)
+      const headers = { cookie: `session=${CANARY}` }
+      expect((await fetch(`${url}/paid${i}`, { headers })).status).toBe(402)
+    }
+    for (const quoted of ['url', 'signature']) {
+      const headers = { 'x-quoted': quoted, 'x-signature': CANARY, 'content-type': 'application/json' }
+      const sent = { method: 'POST', body: '{}', headers }
+      expect((await fetch(`${target}?note=canary`, sent)).status).toBe(503)
+      jump(HOUR)
+    }
+    await serveOtherwise(
+      marketplace,
+      ({ headers }) => Promise.reject(new RangeError(`no shop for ${headers.cookie}`)),
+      { cookie: `session=${CANARY}` },
+    )
+    marketplace.onAny(({ name, data }) => {
+      if (String(name) === 'application/rated')
+        throw new Error(`cannot rate ${(data as Record<string, unknown>).name}`)
+    })
+    const name = Buffer.from(CANARY).toString('base64')
+    await deliver({ entity_name: 'application', event_type: 'rated', data: { business_id: 'b0', name } })
+    const quotes: ((change: EntitlementChange) => unknown)[] = [
+      ({ entitledItems }) => entitledItems[0],
+      ({ previousItems }) => previousItems[0],
+      ({ accessUntil }) => accessUntil,
+    ]
+    for (const quote of quotes)
+      marketplace.onEntitlementChange((change) => {
+        throw new (change.previousItems.length === 0 ? Error : RangeError)(`no seats for ${quote(change)}`)
+      })
+    for (const [i, item] of ['item-canary', 'team'].entries()) {
+      const { uid } = platform.purchase({ business_uid: 'b1', purchasable_uid: item, payment: 'succeeded' })
+      platform.set(uid, { note: '2077-10-17T00:00:00.000Z' })
+      await until(
+        'its change is dead',
+        async () =>
+          (await marketplace.journal.list({ kind: 'entitlement', status: 'dead' })).length === i + 1,
+      )
+      jump(HOUR)
+    }
+
+    expect(all().join('\n')).not.toMatch(/canary|buyer|2077/i)
+    // The controls: every failure was logged, and the entries have the whole texts.
+    expect(all().join('\n')).toContain('purchaseUrl threw SyntaxError, whose message')
+    expect(all().join('\n')).toContain('A handler of entitlement failed: Error, whose message')
+    const codesOfLines = lines.map(([, { code }]) => code)
+    for (const code of ['purchase_url_failed', 'otherwise_failed', 'handler_failed', 'unexpected', 'dead'])
+      expect(codesOfLines).toContain(code)
+    expect(codesOfLines.filter((code) => code === 'handler_failed')).toHaveLength(7)
+    const dead = await marketplace.journal.list({ kind: 'event', status: 'dead' })
+    expect(dead.map(({ error }) => error)).toEqual([`Error: cannot rate ${CANARY}`])
   })
 
   it('L48 has the message of an error that quotes nothing', async () => {
@@ -469,10 +552,23 @@ function collecting() {
 /** A server whose other requests `otherwise` answers. Returns a function that makes one. */
 async function serveOtherwise(
   marketplace: Awaited<ReturnType<typeof createScene>>['marketplace'],
-  otherwise: () => unknown,
+  otherwise: (req: IncomingMessage) => unknown,
+  headers: Record<string, string> = {},
 ) {
   const url = await serve(marketplace.listener({ path: '/hooks', otherwise }))
-  const ask = async () => expect((await fetch(url)).status).toBe(500)
+  const ask = async () => expect((await fetch(url, { headers })).status).toBe(500)
   await ask()
   return ask
 }
+
+/** An event of the app, whose schema decodes a value that the delivery has in another form. */
+const RATED = defineEvent({
+  entity_name: 'application',
+  event_type: 'rated',
+  data: z.object({
+    business_id: z.string(),
+    name: z.string().transform((text) => Buffer.from(text, 'base64').toString()),
+  }),
+  tokens: ['app'],
+  subject: ({ business_id }) => ({ business_uid: business_id }),
+})

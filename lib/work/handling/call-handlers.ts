@@ -29,13 +29,17 @@ type Prepared = { payload: unknown } | { error: unknown }
 
 /**
  * `isUntried`: no handler was called, so it is not a try of the entry. `report` passes on the last failures. It is called
- * when the end is written, so that a listener finds the entry dead and can replay it. `thrown`: what a handler threw.
+ * when the end is written, so that a listener finds the entry dead and can replay it. `thrown`: what a handler threw, and
+ * what it was given.
  */
 export type Handled = EntryEnd['result'] & {
   isUntried?: true
   report?: () => void
-  thrown?: { error: unknown }
+  thrown?: { error: unknown; given(): Given }
 }
+
+/** What the code that failed was given: texts of JSON; undefined if they are not known. */
+type Given = readonly string[] | undefined
 
 /**
  * Calls the handlers of a unit concurrently. When one fails, this process calls only the failed ones again. All of them
@@ -55,8 +59,8 @@ export function createHandlerCalls(options: {
   clock: Clock
   /** Runs around each call of a handler, and returns its result. */
   around?(entry: Entry, call: () => unknown): unknown
-  /** `label.handler` is the topic of the handler and its number in this process. `payload` is that of the entry. */
-  onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string; payload: string }): void
+  /** `label.handler` is the topic of the handler and its number in this process. */
+  onHandlerError?(failure: FailedCall, label: { handler: string; errorClass: string; given(): Given }): void
 }) {
   const { handlers, payloadOf, retryDelaysMs, onHandlerError = () => {} } = options
   const one = createHandlerCall(options)
@@ -67,22 +71,23 @@ export function createHandlerCalls(options: {
    */
   const succeeded = new LRUCache<string, { done: Set<AnyHandler>; lease: string }>({ max: 1_000 })
 
-  function report(entry: Entry, handler: AnyHandler, error: unknown, retryInMs: number | null) {
-    const { id, kind, name, businessUid, subscriptionUid, attempt, payload } = entry
-    onHandlerError(
-      { id, kind, name, businessUid, subscriptionUid, attempt, error, retryInMs },
-      { handler: handlers.labelOf(handler), errorClass: classOf(error), payload },
-    )
-  }
-
   /** The result of a try in which these handlers failed. */
-  function failed(unit: Unit, failures: readonly { handler: AnyHandler; error: unknown }[]): Handled {
-    const [entry] = unit
-    const retryInMs = retryDelaysMs[entry.attempt - 1] ?? null
+  function failed(
+    unit: Unit,
+    prepared: Prepared,
+    failures: readonly { handler: AnyHandler; error: unknown }[],
+  ): Handled {
+    const [{ id, kind, name, businessUid, subscriptionUid, attempt }] = unit
+    const retryInMs = retryDelaysMs[attempt - 1] ?? null
+    const given = () => givenTo(unit, prepared)
     const reportAll = () => {
-      for (const { handler, error } of failures) report(entry, handler, error, retryInMs)
+      for (const { handler, error } of failures)
+        onHandlerError(
+          { id, kind, name, businessUid, subscriptionUid, attempt, error, retryInMs },
+          { handler: handlers.labelOf(handler), errorClass: classOf(error), given },
+        )
     }
-    const thrown = { error: failures[0]?.error }
+    const thrown = { error: failures[0]?.error, given }
     const told = {
       error: thrownText(thrown.error, MAX_ERROR_LENGTH),
       stack: stackOf(thrown.error),
@@ -105,6 +110,7 @@ export function createHandlerCalls(options: {
     }
     return failed(
       unit,
+      { error },
       registered.map((handler) => ({ handler, error })),
     )
   }
@@ -162,8 +168,22 @@ export function createHandlerCalls(options: {
       }
       if (interrupted.aborted) return undefined
       succeeded.set(id, { done, lease })
-      return failed(unit, failures)
+      return failed(unit, prepared, failures)
     },
+  }
+}
+
+/**
+ * What the handlers of a unit were given: their payload without our own id, name and date. A schema of the app may have made
+ * values of it that the entry does not have. Without a payload: what it would have been made of.
+ */
+function givenTo(unit: Unit, prepared: Prepared): Given {
+  if ('error' in prepared) return unit.map(({ payload }) => payload)
+  try {
+    const { id: _, name: __, receivedAt: ___, ...given } = prepared.payload as Record<string, unknown>
+    return [JSON.stringify(given)]
+  } catch {
+    return undefined
   }
 }
 
