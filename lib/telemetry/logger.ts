@@ -31,7 +31,7 @@ export type LogLevel = keyof Logger
 export type Line = (text: string) => string
 
 /**
- * Every text of a log goes through the function that this returns. It masks each of `secrets`, also percent-encoded, and its
+ * Every text of a log goes through the function that this returns. It masks each of `secrets`, also encoded for a URL, and its
  * beginning, because the texts of errors are cut off.
  */
 export function createLine(secrets: readonly string[]): Line {
@@ -57,16 +57,26 @@ const MIN_SECRET = 8
  */
 function patternOf(secret: string): string {
   const characters = [...secret]
-  const head = characters.slice(0, MIN_SECRET).map((character) => {
-    const bytes = [...Buffer.from(character)].map((byte) => {
-      const digits = byte.toString(16).padStart(2, '0')
-      return ENCODED + [...digits].map((digit) => `[${digit}${digit.toUpperCase()}]`).join('')
-    })
-    return `(?:${character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&')}|${bytes.join('')})`
-  })
-  const rest = [...new Set(characters.slice(MIN_SECRET))].map((each) => each.replace(/[\\\]^-]/, '\\$&'))
+  const head = characters
+    .slice(0, MIN_SECRET)
+    .map((character) => `(?:${formsOf(character).flatMap(patternsOfForm).join('|')})`)
+  const rest = [...new Set(characters.slice(MIN_SECRET).flatMap(formsOf))].map((each) =>
+    each.replace(/[\\\]^-]/, '\\$&'),
+  )
   // The encoded form first: `%` may be a character of the secret.
   return `${head.join('')}(?:${ENCODED}[\\da-fA-F]{2}|[${rest.join('')}])*`
+}
+
+/** A query has `+` for a space. */
+const formsOf = (character: string) => (character === ' ' ? [' ', '+'] : [character])
+
+/** The patterns of a character as it is, and percent-encoded. */
+function patternsOfForm(character: string): [string, string] {
+  const bytes = [...Buffer.from(character)].map((byte) => {
+    const digits = byte.toString(16).padStart(2, '0')
+    return ENCODED + [...digits].map((digit) => `[${digit}${digit.toUpperCase()}]`).join('')
+  })
+  return [character.replace(/[\\^$.*+?()[\]{}|/-]/, '\\$&'), bytes.join('')]
 }
 
 /** A text that is encoded several times has `%25` for each `%`. */
