@@ -10,6 +10,7 @@ import { mayShareFiles, type SqliteConnection, type SqliteDriverName } from './d
 import { corrupt, explainSqlite, isSuspicious, reasonOf, sqliteCode, unavailable } from './errors.js'
 import { type OpenFile, openSqliteFile } from './file/file.js'
 import { pathFault } from './file/path.js'
+import { makePrivateFile } from './file/private-file.js'
 import { createMutex } from './mutex.js'
 import { createTransactions } from './transactions.js'
 
@@ -115,6 +116,7 @@ export function createSqliteEngine(options: {
     if (!inMemory) return opened().copy(target, signal)
     const unlock = await mutex.lock()
     try {
+      makePrivateFile(target)
       opened().connection.exec(`vacuum into '${target.replaceAll("'", "''")}'`)
     } finally {
       unlock()

@@ -67,6 +67,15 @@ describe.each([
     expect(statSync(out).mode & 0o777).toBe(0o600)
   }, 60_000)
 
+  it('a backup of a database in memory', async () => {
+    const { marketplace, deliver } = await createScene({ store: 'sqlite::memory:', worker: false })
+    await deliver(notice('b1', 's0'))
+    const backups = temporaryFolder()
+    chmodSync(backups, 0o700)
+    await marketplace.backup(join(backups, 'backup.db'))
+    expect(modesIn(backups)).toEqual({ 'backup.db': '600' })
+  })
+
   it('a database that a command creates', async () => {
     const folder = temporaryFolder()
     chmodSync(folder, 0o700)
