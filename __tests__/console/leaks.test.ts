@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
 import { CALLS } from '../../lib/console/index.js'
-import { defineEvent } from '../../lib/index.js'
+import { defineEvent, type ErrorCode, MarketplaceError } from '../../lib/index.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
 import { internals } from '../support/internals.js'
 import { CLIENT, createScene, DELIVERY_SECRET } from '../support/scene.js'
@@ -13,6 +13,7 @@ const CANARIES = {
   buyer: 'canary-buyer-7731',
   price: '77.31',
   field: 'canary-field-7731',
+  payment: 'canary-payment-7731',
   unrecognised: 'canary-unrecognised-7731',
   key: 'canary-key-7731',
   nested: 'canary-nested-7731',
@@ -82,6 +83,35 @@ describe('the health in the console', () => {
   )
 })
 
+describe('a call of the console that fails', () => {
+  it.each([
+    ['store_unavailable', {}],
+    ['store_corrupt', {}],
+    ['argument_invalid', { cause: new Error('of a driver') }],
+    ['platform_refused', {}],
+  ] as const)('L27 shows support the code of the error, and no text of it: %s', async (code, options) => {
+    const reply = await failing(code, options)
+    expect((await reply('support')).body).toMatchObject({
+      code,
+      detail: `The call failed: ${code.replaceAll('_', ' ')}. An operator sees the text of the error.`,
+    })
+    expect((await reply('operator')).body).toMatchObject({ code, detail: CANARIES.rule })
+  })
+
+  it('shows everybody what is wrong with what was typed', async () => {
+    const reply = await failing('argument_invalid')
+    for (const role of ['support', 'operator'] as const)
+      expect(await reply(role)).toMatchObject({ status: 400, body: { detail: CANARIES.rule } })
+  })
+
+  async function failing(code: ErrorCode, options?: ErrorOptions) {
+    const { marketplace, app, url } = await createScene({ worker: false })
+    const list = () => Promise.reject(new MarketplaceError(code, CANARIES.rule, options))
+    mountConsole(app, { ...marketplace, journal: { ...marketplace.journal, list } })
+    return (role: RoleName) => consoleCaller(`${url}/ops`, role).read('attention')
+  }
+})
+
 class LedgerError extends Error {}
 
 /** An event of the app, whose schema quotes what it refuses. */
@@ -129,6 +159,7 @@ async function everyAnswer(role: RoleName, store: string): Promise<Record<string
     buyer_uid: CANARIES.buyer,
     purchase_price: CANARIES.price,
     note: CANARIES.field,
+    payment_type: CANARIES.payment,
     nickname: CANARIES.nickname,
     purchase_state: 'suspended',
   })

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { pipeline } from 'node:stream/promises'
 import { MarketplaceError } from '../../index.js'
 import { SCRIPT, STYLE } from '../page-bundle.js'
+import type { Role } from '../protocol/roles.js'
 
 /** The headers of every reply. */
 const HEADERS = {
@@ -121,13 +122,19 @@ function setHeaders(res: ServerResponse, type: string, policy: string): void {
   res.setHeader('content-type', type)
 }
 
-/** The error of a call for the page. The message of an unexpected error is not shown. */
-export function refusalOf(error: unknown): Refusal {
+/**
+ * The error of a call for the page. The message of an unexpected error is not shown. One of the database or the platform may
+ * quote anything, so support gets only its code: see `rowsFor`.
+ */
+export function refusalOf(error: unknown, role: Role | undefined): Refusal {
   if (error instanceof Refusal) return error
   if (!(error instanceof MarketplaceError))
     return new Refusal(500, 'internal', 'The call failed with an unexpected error. Try again.')
-  const status = error.code === 'argument_invalid' ? 400 : error.status
-  return new Refusal(status, error.code, error.message)
+  const { code, message, cause } = error
+  const isOfInput = code === 'argument_invalid' && cause === undefined
+  const words = `The call failed: ${code.replaceAll('_', ' ')}. An operator sees the text of the error.`
+  const status = code === 'argument_invalid' ? 400 : error.status
+  return new Refusal(status, code, isOfInput || role === 'operator' ? message : words)
 }
 
 /** Why a call is refused. `code` is for the page, `message` for the person. */

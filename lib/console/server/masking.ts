@@ -16,7 +16,6 @@ const SHOWN_FIELDS = [
   'updated_at',
   'cancellation_date',
   'expiration_date',
-  'payment_type',
 ]
 
 /**
@@ -26,7 +25,7 @@ const SHOWN_FIELDS = [
 const KNOWN_NAMES: ReadonlySet<string> = new Set([
   ...SHOWN_FIELDS,
   ...['entity_name', 'event_type', 'data'],
-  ...['buyer_uid', 'purchase_currency', 'purchase_price'],
+  ...['buyer_uid', 'payment_type', 'purchase_currency', 'purchase_price'],
   ...['display_name', 'bundled_from_subscription_uid', 'is_active'],
   ...['business_id', 'subscription_uid', 'app_id', 'app_code_name', 'event_time'],
   ...['id', 'from', 'to', 'gone', 'cause', 'record', 'observedAt'],

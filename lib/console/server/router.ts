@@ -114,7 +114,7 @@ export function consoleRouter(marketplace: ConsoleMarketplace, options: ConsoleO
       if (name === 'export') return await sendFile(res, service.export(asker, data as never))
       sendJson(res, 200, await service[name](asker, data as never))
     } catch (error) {
-      const { status, code, message } = refusalOf(error)
+      const { status, code, message } = refusalOf(error, person?.role)
       const retryAfter = RETRY_AFTER[status]
       if (retryAfter !== undefined) res.setHeader('retry-after', retryAfter)
       sendJson(res, status, { status, code, title: code.replaceAll('_', ' '), detail: message })
