@@ -91,6 +91,7 @@ export function createDispatcher(
     const topics = claimable()
     if (topics.length === 0) return { items: [], isAll: true }
     handlesReads = topics.some(isOfRead)
+    await finishes.repeat()
     // A claim takes about 2 ms of SQLite, as a batch of finishes does.
     await slices.yieldIfOver()
     const limit = Math.min(lanesAtOnce, free)

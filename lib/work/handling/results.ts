@@ -26,20 +26,27 @@ export function createLaneResults(options: {
   let hasFailed = false
   let writing: Promise<unknown> | undefined
 
+  function finishOf(handled: readonly HandledEntry[], keepLease: boolean): LaneFinish {
+    const results = handled.map(
+      ({ entry: { id, attempt }, result: { report: _, thrown: __, ...result } }) => ({ id, attempt, result }),
+    )
+    return { id: lane.id, leaseToken: lane.leaseToken, results, keepLease }
+  }
+
+  /** A finish for each entry, in their order: some may be written, and others not. */
+  const finishesOfEach = (): Unanswered[] =>
+    unwritten.map((each, i) => ({
+      finish: finishOf([each], i < unwritten.length - 1),
+      onWritten: () => onWritten(each),
+    }))
+
   async function write() {
     let written: HandledEntry[] = []
     const held = finishes.write(() => {
       written = unwritten.splice(0)
       isReleased = isComplete
-      const results = written.map(
-        ({ entry: { id, attempt }, result: { report: _, thrown: __, ...result } }) => ({
-          id,
-          attempt,
-          result,
-        }),
-      )
       const bytes = written.reduce((sum, { entry: { payload } }) => sum + payload.length, 0)
-      return { finish: { id: lane.id, leaseToken: lane.leaseToken, results, keepLease: !isComplete }, bytes }
+      return { finish: finishOf(written, !isComplete), bytes }
     }, interrupted)
     isHeld = await held.catch((error) => {
       // The next write begins with them: a later entry must not be done before an earlier one.
@@ -49,6 +56,7 @@ export function createLaneResults(options: {
       throw error
     })
     if (isHeld) written.forEach(onWritten)
+    else unwritten.unshift(...written)
   }
 
   return {
@@ -67,8 +75,18 @@ export function createLaneResults(options: {
     /** Writes the rest, and ends the lease. */
     async complete() {
       isComplete = true
-      await writing
-      if (isHeld && !isReleased) await write()
+      let isRefused = false
+      try {
+        await writing
+        if (isHeld && !isReleased) await write()
+      } catch (error) {
+        isRefused = !isRetryable(error)
+        throw error
+      } finally {
+        // Perhaps only an answer was lost, and nobody else reports what has become dead.
+        const hasDead = unwritten.some(({ result }) => result.kind === 'dead')
+        if (hasDead && !isRefused) finishes.repeatLater(finishesOfEach())
+      }
     },
   }
 }
@@ -87,6 +105,8 @@ const BATCH_BYTES = 1024 * 1024
  */
 export function createResultWrites(options: { store: Pick<Store, 'finishLanes'>; clock: Clock }) {
   const { store, clock } = options
+  /** By lane, the oldest first. */
+  const unanswered = new Set<Unanswered[]>()
 
   const batches = createBatches<() => SizedFinish, boolean>({
     take() {
@@ -120,8 +140,43 @@ export function createResultWrites(options: { store: Pick<Store, 'finishLanes'>;
       }
       return writeWhileLeased(() => batches.add(finishOf), interrupted, clock)
     },
+
+    /** Takes finishes of a lane that are not known to be written, for `repeat`. */
+    repeatLater(ofLane: Unanswered[]) {
+      unanswered.add(ofLane)
+      for (const oldest of unanswered) if (unanswered.size > MAX_UNANSWERED) unanswered.delete(oldest)
+    },
+
+    /**
+     * Repeats them, before the next claim. If one is written, or is written now because nobody has taken the lane, it is as if
+     * its answer had come in time. Never rejects: without an answer the next call repeats it.
+     */
+    async repeat() {
+      try {
+        for (const ofLane of unanswered) {
+          for (let next = ofLane[0]; next; next = ofLane[0]) {
+            const held = await store.finishLanes([next.finish])
+            ofLane.shift()
+            if (held.length > 0) next.onWritten()
+          }
+          unanswered.delete(ofLane)
+        }
+      } catch (error) {
+        const [first] = unanswered
+        if (first && !isRetryable(error)) unanswered.delete(first)
+      }
+    },
   }
 }
+
+/** The finish of one entry, and what follows it. */
+interface Unanswered {
+  finish: LaneFinish
+  onWritten(): void
+}
+
+/** Lanes whose finishes are repeated: in an outage, those that were leased. */
+const MAX_UNANSWERED = 100
 
 /** A finish, and the length of the payloads of its entries. */
 interface SizedFinish {
