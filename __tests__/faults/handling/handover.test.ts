@@ -208,7 +208,7 @@ describe.each(ENGINE_NAMES)('the queue on %s', (engineName) => {
     ]
     await store.accept([...events, ...odd])
     await store.accept(behind)
-    await Promise.all([...events, ...odd, { id: 'odd' }].map(({ id }) => store.replayEntry(id)))
+    for (const { id } of [...events, ...odd, { id: 'odd' }]) await store.replayEntry(id)
     await sql(`update journal set received_at = received_at - ${8 * DAY}`)
     await sql(`update journal set due_at = due_at - ${8 * DAY} where id = 'odd'`)
     await store.handleTopics({ topics: ['change'], rescueMs: 0, retireMs: 3 * MINUTE })
