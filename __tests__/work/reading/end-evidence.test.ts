@@ -149,6 +149,14 @@ describe('the look at other businesses', () => {
     expect(hasFailed(neverRead(null))).toBe(false)
   })
 
+  it('is made for others that fail only after a read that follows a failed one of a known subscription', () => {
+    const { claim } = createKnown()
+    for (const failingSince of [null, NOW]) {
+      claim.failingSince = failingSince
+      expect(hasFailed(factsOf(claim, NOT_FOUND))).toBe(failingSince !== null)
+    }
+  })
+
   it('proves nothing while the store cannot answer: nobody loses access, or gets a definite no', async () => {
     const check = createEndCheck(failingStore().store)
     expect(await check(neverRead(MINUTE))).toBe('unproven')
