@@ -1,5 +1,7 @@
+import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import {
+  type Before,
   chunked,
   closed,
   dial,
@@ -12,6 +14,9 @@ import {
   TEXT,
 } from '../support/receiving/receivers.js'
 import { until } from '../support/until.js'
+
+const LATIN = Buffer.from(TEXT).toString('latin1')
+const ZIPPED = gzipSync(TEXT).toString('latin1')
 
 describe.each(EXPRESSES)('a body on %s', (_name, express) => {
   it('in many chunks, split inside characters, is put together again', async () => {
@@ -63,5 +68,49 @@ describe.each(EXPRESSES)('a body on %s', (_name, express) => {
     expect(outcomes).toEqual(['body_incomplete', 'body_incomplete'])
     await post(TEXT).expect(200)
     expect(kept).toHaveLength(1)
+  })
+
+  it.each<[string, string, Before?]>([
+    ['with its length', head({ 'content-length': Buffer.byteLength(TEXT) }) + LATIN],
+    ['in chunks', head({ 'transfer-encoding': 'chunked' }) + chunked(TEXT, 7)],
+    ['compressed', head({ 'content-encoding': 'gzip', 'content-length': ZIPPED.length }) + ZIPPED],
+    [
+      'decoded by a middleware',
+      head({ 'content-length': Buffer.byteLength(TEXT) }) + LATIN,
+      (req, _res, next) => {
+        req.setEncoding('utf8')
+        next()
+      },
+    ],
+  ])(
+    'B24 whose sender closes the connection while a middleware waits is stored: %s',
+    async (_name, message, also = (_req, _res, next) => next()) => {
+      const waits: Before = (_req, res, next) => void res.once('close', next)
+      const { port, kept, outcomes } = await receiverOn(express, { before: [also, waits] })
+      const socket = await dial(port)
+      socket.end(message, 'latin1')
+      await until('its outcome', () => outcomes.length === 1)
+      expect(outcomes).toEqual(['received'])
+      expect(kept).toEqual([{ value: EVENT, text: TEXT }])
+    },
+  )
+
+  it('B24 that ends too early, or is empty or too large, while a middleware waits is not stored', async () => {
+    const waits: Before = (_req, res, next) => void res.once('close', next)
+    const { port, kept, outcomes } = await receiverOn(express, {
+      before: [waits],
+      options: { bodyLimitBytes: 20 },
+    })
+    for (const [i, message] of [
+      `${head({ 'content-length': 15 })}{"a":`,
+      head({ 'content-length': 0 }),
+      head({ 'transfer-encoding': 'chunked' }) + chunked(TEXT, 7),
+    ].entries()) {
+      const socket = await dial(port)
+      socket.end(message, 'latin1')
+      await until('its outcome', () => outcomes.length === i + 1)
+    }
+    expect(outcomes).toEqual(['body_incomplete', 'body_incomplete', 'body_too_large'])
+    expect(kept).toEqual([])
   })
 })

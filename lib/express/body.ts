@@ -48,9 +48,8 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
       take({ ...bodyReadBefore(req, limitBytes), sent: sentBytes(req) })
       return
     }
-    if (req.destroyed) throw incomplete()
     const decompress = decompressorFor(req.headers['content-encoding'])
-    readBytes(req, refuse, (bytes) => {
+    const takeBytes = (bytes: Buffer) => {
       // A middleware that calls `setEncoding` decodes the chunks, and not every encoding can be undone.
       const sent = req.readableEncoding === null ? bytes : undefined
       if (decompress === undefined) take({ bytes, sent })
@@ -59,7 +58,9 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
           .then((plain) => take({ bytes: plain, sent }))
           .catch(refuse)
       }
-    })
+    }
+    if (req.destroyed) takeBytes(bytesLeft(req, limitBytes))
+    else readBytes(req, refuse, takeBytes)
   }
 
   /** Collects the bytes. This is the hot path, so it pipes no stream and does not copy a body of one chunk. */
@@ -78,8 +79,7 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     }
 
     function onData(data: Buffer | string): void {
-      // Chunks are text only if an earlier middleware called `setEncoding`.
-      const chunk = typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
+      const chunk = asBytes(req, data)
       if (!(chunk instanceof Uint8Array)) {
         // The error is not thrown, because one that is thrown in a listener ends the process.
         stop(new TypeError('the request does not consist of bytes'))
@@ -120,6 +120,25 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
 }
 
 type Refuse = (reason: unknown) => void
+
+/**
+ * The body of a request that was destroyed before anybody read it: its sender has closed the connection while an earlier
+ * middleware waited. If all of it had arrived, Node still has it. Over HTTP/2 `complete` is true after a reset too.
+ *
+ * Throws `body_incomplete` or `body_too_large`.
+ */
+function bytesLeft(req: IncomingMessage, limitBytes: number): Buffer {
+  const left: unknown = req.complete && !http2StreamOf(req) ? req.read() : null
+  if (typeof left !== 'string' && !(left instanceof Uint8Array)) throw incomplete()
+  const bytes = asBytes(req, left as Buffer | string)
+  if (bytes.length > limitBytes) throw tooLarge(limitBytes)
+  return bytes
+}
+
+/** What a request emits or returns is text only if an earlier middleware called `setEncoding`. */
+function asBytes(req: IncomingMessage, data: Buffer | string): Buffer {
+  return typeof data === 'string' ? Buffer.from(data, req.readableEncoding ?? 'utf8') : data
+}
 
 /** Whether the headers announce a body of at least one byte. Over HTTP/2, also a stream that continues after the headers. */
 export function announcesBody(req: IncomingMessage): boolean {
