@@ -164,7 +164,7 @@ interface Http2Stream {
 
 function checkContentType(contentType: string | undefined): void {
   if (contentType === undefined || contentType === 'application/json') return
-  if (/^\s*multipart\//i.test(contentType)) {
+  if (isMultipart(contentType)) {
     throw unreadable('content_type_unsupported', 'multipart bodies are not accepted')
   }
   for (const [, charset = ''] of contentType.matchAll(/;\s*charset\s*=\s*["']?([^\s;"']*)/gi)) {
@@ -277,7 +277,12 @@ function isForm(body: unknown): boolean {
   return false
 }
 
-function isFormOrXml(contentType = ''): boolean {
+export function isMultipart(contentType = ''): boolean {
+  return /^\s*multipart\//i.test(contentType)
+}
+
+/** A form that is not multipart, or XML. */
+export function isFormOrXml(contentType = ''): boolean {
   return /^\s*[\w.+-]+\/([\w.-]+\+)?(x-www-form-urlencoded|xml)\s*(;|$)/i.test(contentType)
 }
 

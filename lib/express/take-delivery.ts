@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
 import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError, ownCode } from '../base/errors.js'
-import { type BodyRequest, createBodyReader } from './body.js'
+import { type BodyRequest, createBodyReader, isFormOrXml, isMultipart } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
 import { type Body, envelopesOf } from './envelopes.js'
 import { type Given, givenWith } from './given.js'
@@ -192,11 +192,14 @@ export function createTakeDelivery(options: ReceiverOptions) {
   }
 }
 
-/** Whether a request without a right secret may come from the platform, and not from a search for weak servers. */
+/**
+ * Whether a request without a right secret may come from the platform, and not from a search for weak servers. Those send
+ * forms and XML; the platform may send JSON under any other content type, which is accepted with a right secret.
+ */
 function looksLikeDelivery(req: IncomingMessage): boolean {
   try {
     const type = req.headers['content-type']
-    return req.method === 'POST' && (type === undefined || type.includes('json'))
+    return req.method === 'POST' && !isMultipart(type) && !isFormOrXml(type)
   } catch {
     // A middleware has replaced members of the request.
     return false

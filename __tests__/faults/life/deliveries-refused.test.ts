@@ -298,14 +298,36 @@ describe('K64 deliveries with a wrong secret', () => {
     expect(await codes()).toEqual([])
   })
 
+  it.each([
+    'text/plain',
+    'text/plain;charset=UTF-8',
+    'Application/JSON',
+    'application/cloudevents+json; charset=utf-8',
+    'application/octet-stream',
+    null,
+  ])('degrade the health whatever content type their sender uses: %s', async (type) => {
+    const { target, codes } = await createScene({ worker: false })
+    const bytes = Buffer.from(DELIVERY)
+    await send(target, 'an-old-secret-of-this-app', 2, {
+      headers: type === null ? {} : { 'content-type': type },
+      body: bytes,
+    })
+    expect(await codes()).toEqual(['secrets_wrong'])
+  })
+
   it('are noise beside deliveries with a right one, and if they do not look like deliveries', async () => {
     const { marketplace, target, deliver } = await createScene({ worker: false })
     for (const [method, type] of [
       ['GET', undefined],
       ['POST', 'application/x-www-form-urlencoded'],
-      ['POST', 'multipart/form-data'],
+      ['POST', 'Multipart/Form-Data; boundary=x'],
+      ['POST', 'text/xml'],
+      ['POST', 'application/soap+xml; charset=utf-8'],
     ] as const)
-      await send(target, 'wp-login.php', 20, { method, headers: type ? { 'content-type': type } : {} })
+      await send(target, 'an-address-for-uploads', 20, {
+        method,
+        headers: type ? { 'content-type': type } : {},
+      })
     // No secret is as short as the paths that strangers try.
     for (const path of ['admin', 'hook', 'wp-login.php']) await send(target, path, 20)
     expect(await marketplace.health()).toMatchObject({ status: 'ok' })
