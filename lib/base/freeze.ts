@@ -1,4 +1,7 @@
-/** Freezes all levels without recursion: a payload may be nested deeper than the stack. */
+/**
+ * Freezes all levels without recursion: a payload may be nested deeper than the stack. What is inside an object that is frozen
+ * already stays as it is.
+ */
 export function deepFreeze<T>(value: T): T {
   const rest: unknown[] = [value]
   while (rest.length > 0) {

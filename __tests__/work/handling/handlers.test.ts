@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
+import { z } from 'zod'
 import { systemClock } from '../../../lib/base/clock.js'
-import type { PurchaseChange } from '../../../lib/index.js'
+import { defineEvent, type PurchaseChange } from '../../../lib/index.js'
 import { storeFor } from '../../../lib/store-option.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { storeOption, wrapStore } from '../../support/engines/store-option.js'
@@ -131,6 +132,45 @@ describe('a handler', () => {
     await until('both handlers get the change', () => kept.length === 1 && faults.length === 3)
     expect(kept[0]).toMatchObject({ entitled: true, record: { purchase_state: 'purchased' } })
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true })
+  })
+
+  it('H9 gets what the schema of an own event has made as it is: bytes, and objects that the app goes on using', async () => {
+    const plans = { pro: { seats: 5 } }
+    const rated = defineEvent({
+      entity_name: 'application',
+      event_type: 'rated',
+      data: z.object({
+        business_id: z.string(),
+        photo: z.string().transform((text) => Buffer.from(text, 'base64')),
+        plan: z.literal('pro').transform((plan) => plans[plan]),
+      }),
+      tokens: ['app'],
+    })
+    const { marketplace, deliver } = await createScene({
+      events: { 'application/rated': rated },
+      handlers: { retryDelaysMs: [] },
+    })
+    const seen: unknown[] = []
+    const faults: unknown[] = []
+    marketplace.onAny((event) => {
+      seen.push(event.data)
+      try {
+        Object.assign(event, { data: null })
+      } catch (error) {
+        faults.push(error)
+      }
+    })
+    await deliver({
+      entity_name: 'application',
+      event_type: 'rated',
+      data: { business_id: B1, photo: 'aGVsbG8=', plan: 'pro' },
+    })
+    await marketplace.settled()
+    expect(await marketplace.journal.list()).toMatchObject([{ status: 'done' }])
+    expect(seen).toEqual([{ business_id: B1, photo: Buffer.from('hello'), plan: plans.pro }])
+    expect(faults).toHaveLength(1)
+    plans.pro.seats = 6
+    expect(plans.pro.seats).toBe(6)
   })
 
   it('gets nothing after it unsubscribed, and unsubscribing twice does no harm', async () => {

@@ -48,7 +48,7 @@ type Given = readonly string[] | undefined
  */
 export function createHandlerCalls(options: {
   handlers: Handlers
-  /** The payload for a handler, from the journal entries: a value or a promise. Handlers get it frozen. */
+  /** The payload for a handler, from the journal entries: a value or a promise. Handlers get it frozen, see `deepFreeze`. */
   payloadOf(unit: Unit): unknown
   marketplace: () => unknown
   timeoutMs: number

@@ -1,4 +1,5 @@
 import { MarketplaceError } from '../../base/errors.js'
+import { EVENTS } from '../../events/registry.js'
 import type { Entry, Store, Subscription } from '../../store/port/store.js'
 import type { PurchaseChange, StoredChange } from '../reading/purchase-change.js'
 import type { Unit } from './units.js'
@@ -49,7 +50,11 @@ export function createPayloads(options: {
       data: unknown
     }
     const classified = classify(value)
-    const understood = classified.recognised && classified.name === name ? classified.data : data
-    return { id, name, entity_name, event_type, data: understood, receivedAt }
+    const isUnderstood = classified.recognised && classified.name === name
+    const understood = isUnderstood ? classified.data : data
+    const event = { id, name, entity_name, event_type, data: understood, receivedAt }
+    // A schema of the app may return objects that the app goes on using, or that cannot be frozen. `deepFreeze` leaves what is
+    // inside a frozen object as it is.
+    return isUnderstood && !Object.hasOwn(EVENTS, name) ? Object.freeze(event) : event
   }
 }
