@@ -94,9 +94,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    */
   onAny(handler: Handler<AnyEvent<Registry<Custom>>>): Unsubscribe
   /**
-   * Calls `handler` for each delivery that is not a known event.
+   * Calls `handler` for each delivery that is not a known event, once for all such envelopes of an array.
    *
-   * @example marketplace.onUnrecognised(({ id, issues }) => console.warn(id, issues))
+   * @example marketplace.onUnrecognised(({ id, envelopes, issues }) => console.warn(id, envelopes.length, issues))
    */
   onUnrecognised(handler: Handler<UnrecognisedDelivery>): Unsubscribe
   /**

@@ -188,6 +188,23 @@ describe('a strange body', () => {
     expect(kept.map(({ payload }) => payload)).toEqual([...unknown].reverse())
   })
 
+  it('B11 with several unknown events in an array passes all of them to one call, and a single one as such a list too', async () => {
+    const { marketplace, deliver } = await createScene()
+    const reported: unknown[] = []
+    marketplace.onUnrecognised(({ envelope, envelopes }) => void reported.push({ envelope, envelopes }))
+    const odd = (stars: number) => ({ entity_name: 'application', event_type: 'rated', data: { stars } })
+    for (const body of [odd(1), [odd(2)], [odd(3), noticeOf('s1'), odd(4)], []]) {
+      await deliver(body)
+      await marketplace.settled()
+    }
+    expect(reported).toEqual([
+      { envelope: odd(1), envelopes: [odd(1)] },
+      { envelope: odd(2), envelopes: [odd(2)] },
+      { envelope: [odd(3), odd(4)], envelopes: [odd(3), odd(4)] },
+      { envelope: [], envelopes: [] },
+    ])
+  })
+
   it('B12 with an array of good and bad envelopes does not lose the good one', async () => {
     const { platform, marketplace, deliver } = await createScene()
     const drop = platform.faults.add({ on: 'delivery', kind: 'drop' })

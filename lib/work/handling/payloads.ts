@@ -4,12 +4,14 @@ import type { Entry, Store, Subscription } from '../../store/port/store.js'
 import type { PurchaseChange, StoredChange } from '../reading/purchase-change.js'
 import type { Unit } from './units.js'
 
-/** A delivery that is not a known event, as `onUnrecognised` gets it. */
+/** What was not recognised of a delivery, as `onUnrecognised` gets it. */
 export interface UnrecognisedDelivery {
   /** The same at every try: the handler's idempotency key. */
   id: string
-  /** The envelope as the platform sent it. */
+  /** As the platform sent it: an envelope or, if a delivery had several that were not recognised, an array of them. */
   envelope: unknown
+  /** Each of them: the elements of `envelope` if it is an array, otherwise `envelope` alone. */
+  envelopes: readonly unknown[]
   /** Why it was not recognised, one sentence each. They never contain its values. */
   issues: string[]
   /** ISO 8601, UTC. */
@@ -42,7 +44,16 @@ export function createPayloads(options: {
     const value: unknown = JSON.parse(payload)
     if (kind === 'change') return withAnswer(value as StoredChange)
     const receivedAt = new Date(receivedMs).toISOString()
-    if (kind === 'unrecognised') return { id, envelope: value, issues: issues ?? [], receivedAt }
+    if (kind === 'unrecognised') {
+      const envelopes: unknown[] = Array.isArray(value) ? value : [value]
+      return {
+        id,
+        envelope: value,
+        envelopes,
+        issues: issues ?? [],
+        receivedAt,
+      } satisfies UnrecognisedDelivery
+    }
     // Classified again, so that `data` is not stored twice. If the definitions have changed, the entry keeps its name.
     const { entity_name, event_type, data } = value as {
       entity_name: unknown
