@@ -57,11 +57,11 @@ describe('an event that the app defines', () => {
     })
   })
 
-  it('cannot replace a built-in event of the same pair', () => {
+  it.each(['greedy', '7'])('cannot replace a built-in event of the same pair: %s', (name) => {
     const greedy = defineEvent({ ...EVENTS['purchasable_subscription/create'], data: z.any() })
-    const own = createClassifier(createRegistry({ greedy }))
+    const own = createClassifier(createRegistry({ [name]: greedy }))
     expect(own(purchase('created', NOTICE))).toMatchObject({ name: 'purchasable_subscription/create' })
-    expect(own(purchase('created', 'anything'))).toMatchObject({ name: 'greedy' })
+    expect(own(purchase('created', 'anything'))).toMatchObject({ name })
   })
 
   it('whose definition throws, or answers later, leaves the delivery unrecognised', () => {

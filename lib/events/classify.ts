@@ -1,5 +1,5 @@
 import type { EventDefinition, EventDefinitions, EventSchema, SchemaIssue } from './define-event.js'
-import type { BuiltInEvents, EventData, EventName } from './registry.js'
+import { type BuiltInEvents, EVENTS, type EventData, type EventName } from './registry.js'
 import { completeSubject, type Subject } from './subject.js'
 
 /** The event of an envelope, or why the envelope is not a known event. */
@@ -32,7 +32,10 @@ export function createClassifier<R extends EventDefinitions>(
   registry: R,
 ): (envelope: unknown) => Classification<R> {
   const rowsOfPair = new Map<string, [name: string, row: EventDefinition][]>()
-  for (const [name, row] of Object.entries<EventDefinition>(registry)) {
+  // An object lists integers among its names first, wherever they stand.
+  const isOwn = (name: string) => Number(!Object.hasOwn(EVENTS, name))
+  const builtInFirst = Object.entries<EventDefinition>(registry).sort(([a], [b]) => isOwn(a) - isOwn(b))
+  for (const [name, row] of builtInFirst) {
     const pair = pairOf(row.entity_name, row.event_type)
     rowsOfPair.set(pair, [...(rowsOfPair.get(pair) ?? []), [name, row]])
   }
