@@ -75,7 +75,7 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
    * framework. Throws `argument_invalid` when `path` does not begin with `/`, or could never match.
    *
    * If `otherwise` throws or rejects, the request gets an empty 500, or its reply is cut off if it has begun. A process
-   * warning reports the error, once for each message.
+   * warning reports the first error of each class.
    *
    * @example createServer(marketplace.listener({ path: '/webhooks/marketplace', otherwise: app })).listen(3000)
    */
