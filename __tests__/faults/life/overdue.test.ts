@@ -61,6 +61,18 @@ describe('K66 a process that was down for a day', () => {
     expect(look(30, 3)).toEqual(['entries_overdue'])
   })
 
+  it('is not degraded if many entries that became due together are too late when it starts and become fewer, and is when one is left', () => {
+    const { opened, codes, at } = overdueWork()
+    const look = (minute: number, pending: number) => {
+      at(minute * MINUTE)
+      return codes({ oldestPendingMs: HOUR + minute * MINUTE, pending })
+    }
+    opened()
+    for (let minute = 0; minute < 20; minute++) expect(look(minute, 2_000 - 100 * minute)).toEqual([])
+    for (let minute = 20; minute < 24; minute++) expect(look(minute, 100)).toEqual([])
+    expect(look(24, 100)).toEqual(['entries_overdue'])
+  })
+
   it('is not degraded right after its start by an entry and a requested read, and is later if they are not done', async () => {
     const { clock, jump } = jumpingClock()
     const store = newFile()

@@ -49,8 +49,8 @@ export function createOverdueWork({ hasWorker, clock }: { hasWorker: boolean; cl
     ...kind,
     /** The least that it was late; undefined before the first look. */
     leastMs: undefined as number | undefined,
-    /** The least work since it is too late, or the work at the last look. */
-    leastCount: 0,
+    /** The least work since it is too late, or the work at the last look; undefined before the first one. */
+    leastCount: undefined as number | undefined,
     /** The time of the last progress: the work became less late, or less, than ever before; at first, when the worker began. */
     progressAt: Number.NEGATIVE_INFINITY,
   }))
@@ -68,10 +68,10 @@ export function createOverdueWork({ hasWorker, clock }: { hasWorker: boolean; cl
         const ms = counts[age] ?? 0
         const count = (kind.count && counts[kind.count]) ?? 0
         const isLong = ms >= longMs
-        if ((isLong && count < kind.leastCount) || (kind.leastMs !== undefined && ms <= kind.leastMs))
-          kind.progressAt = now
-        kind.leastMs = Math.min(ms, kind.leastMs ?? ms)
-        kind.leastCount = isLong ? Math.min(count, kind.leastCount) : count
+        const { leastMs, leastCount = count } = kind
+        if ((isLong && count < leastCount) || (leastMs !== undefined && ms <= leastMs)) kind.progressAt = now
+        kind.leastMs = Math.min(ms, leastMs ?? ms)
+        kind.leastCount = isLong ? Math.min(count, leastCount) : count
         return isLong && now - kind.progressAt >= longMs
           ? [problemOf(code, `${what} for ${Math.round(ms / MINUTE)} min`)]
           : []
