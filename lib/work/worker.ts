@@ -83,8 +83,12 @@ export function createWorker(options: {
     if (state === 'started') sweeping = clock.setTimeout(sweep, rows > 0 ? SECOND / 20 : HOUR)
   }
 
-  /** Whether a loop has not looked for work for so long that it, or the whole process, must be stuck. */
+  /**
+   * Whether a loop has not looked for work for so long that it, or the whole process, must be stuck. None looks before the
+   * database is open.
+   */
   function isStuck() {
+    if (state !== 'started') return false
     const idleMs = clock.monotonic() - Math.min(...loops.map((loop) => loop.lookedAt()))
     return idleMs > Math.max(MINUTE, 3 * pollMs)
   }

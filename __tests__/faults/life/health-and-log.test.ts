@@ -1,6 +1,9 @@
+import { mkdirSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, HOUR, MINUTE, SECOND, systemClock } from '../../../lib/base/clock.js'
 import { storeFor } from '../../../lib/store-option.js'
+import { temporaryFolder } from '../../support/clean-up.js'
 import { useEngine } from '../../support/engines/engines.js'
 import { storeOption, wrapStore } from '../../support/engines/store-option.js'
 import { startProxy } from '../../support/engines/tcp-proxy.js'
@@ -8,7 +11,7 @@ import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { captureDebug, quietWarnings } from '../../support/output.js'
-import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { codesOf, createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { gate, until } from '../../support/until.js'
 
 describe('health', () => {
@@ -48,6 +51,18 @@ describe('health', () => {
     isStuck = false
     over.open([])
     await until('health is ok again', async () => (await marketplace.health()).status === 'ok')
+  })
+
+  it('K6 does not report a worker that waits until the database opens', async () => {
+    const { clock, jump } = jumpingClock()
+    const store = `sqlite:${join(temporaryFolder(), 'later', 'm.db')}`
+    const marketplace = openMarketplace(await startPlatform(), { clock, store })
+    await until('it is known', async () => (await codesOf(marketplace)).includes('store_not_open'))
+    jump(2 * MINUTE)
+    expect(await codesOf(marketplace)).toEqual(['store_not_open'])
+    mkdirSync(dirname(store.replace('sqlite:', '')))
+    await marketplace.start()
+    expect(await codesOf(marketplace)).toEqual([])
   })
 
   it('K6 does not fail while every handler is slow', async () => {
