@@ -241,7 +241,7 @@ export function createParts<Custom extends EventDefinitions>(
   })
   const healthChanges = createHealthChanges({ check: () => during(health()), telemetry, clock })
   telemetry.gauges(
-    createGauges({ store, health: healthChanges.health, areReadsPaused: worker?.areReadsPaused, clock }),
+    createGauges({ store, health: healthChanges.health, areReadsHeldUp: worker?.areReadsHeldUp, clock }),
   )
 
   if (purchasableUids.length === 0) telemetry.warn('purchasable_uid_missing')

@@ -105,7 +105,7 @@ export function createWorker(options: {
     /** A handler was added or removed. */
     handlersChanged: topics.changed,
     areTopicsKnown: topics.isUpToDate,
-    areReadsPaused: refresher.isPaused,
+    areReadsHeldUp: refresher.areHeldUp,
     refusal: refresher.refusal,
     problems(): HealthProblem[] {
       const stuck = isStuck() ? [problemOf('worker_stuck', 'the worker has stopped looking for work')] : []

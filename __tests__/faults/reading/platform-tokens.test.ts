@@ -5,6 +5,7 @@ import { HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { temporaryFolder } from '../../support/clean-up.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
+import { startScraping } from '../../support/processes/exposition.js'
 import { createScene } from '../../support/scene.js'
 import { B1 } from '../../support/settings.js'
 import { looks, until } from '../../support/until.js'
@@ -123,7 +124,8 @@ describe('F9 a token endpoint that does not answer', () => {
 })
 
 describe('K68 credentials that are refused at a regular read', () => {
-  it('degrade the health until a read gets another answer, though the next one is due hours later', async () => {
+  it('degrade the health and keep the gauge of paused reads until a read gets another answer, though the next one is due hours later', async () => {
+    const { scrape } = await startScraping()
     const { platform, marketplace, jump, codes } = await createScene({ freshness: { waitMs: 0 } })
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await until('the purchase is seen', () => marketplace.isEntitled('b1'))
@@ -137,9 +139,11 @@ describe('K68 credentials that are refused at a regular read', () => {
       jump(12 * SECOND)
       await until('the worker looks for work', async () => !(await codes()).includes('worker_stuck'))
       expect(await codes()).toContain('credentials_refused')
+      expect((await scrape()).get('marketplace_webhooks_reads_paused')).toBe(1)
     }
     refusal.remove()
     expect((await marketplace.businesses.refresh('b1')).entitled).toBe(true)
     await until('health is ok', async () => (await marketplace.health()).status === 'ok')
+    expect((await scrape()).get('marketplace_webhooks_reads_paused')).toBe(0)
   })
 })

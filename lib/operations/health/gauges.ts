@@ -14,10 +14,10 @@ export function createGauges(options: {
   /** Never rejects. */
   health(): Promise<Health>
   /** Absent in a process without a worker. */
-  areReadsPaused: (() => boolean) | undefined
+  areReadsHeldUp: (() => boolean) | undefined
   clock: Clock
 }) {
-  const { store, health, areReadsPaused, clock } = options
+  const { store, health, areReadsHeldUp, clock } = options
   let values: Promise<GaugeValues> | undefined
   let readAt = Number.NEGATIVE_INFINITY
 
@@ -47,7 +47,7 @@ export function createGauges(options: {
       readAt = clock.monotonic()
       values = read()
     }
-    const paused = areReadsPaused ? { 'reads.paused': areReadsPaused() ? 1 : 0 } : {}
+    const paused = areReadsHeldUp ? { 'reads.paused': areReadsHeldUp() ? 1 : 0 } : {}
     return { ...paused, ...(await values.catch(() => ({}))) }
   }
 }

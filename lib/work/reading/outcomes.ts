@@ -43,6 +43,7 @@ export function createReadOutcomes(options: {
   let lastAnswer: (ReadResult | SearchResult)['kind'] | undefined
 
   const isPaused = () => age() < pausedUntil
+  const areHeldUp = () => isPaused() || lastAnswer === 'credentials_refused'
 
   function pause(forMs: number, why: HealthProblem) {
     pausedUntil = Math.max(pausedUntil, age() + forMs)
@@ -82,6 +83,8 @@ export function createReadOutcomes(options: {
 
   return {
     isPaused,
+    /** Whether reads are paused, or the last answer refused the credentials: the next read may come long after that pause. */
+    areHeldUp,
 
     /** The result of a search, which is no read: it may pause the reads, and otherwise shows that the credentials are right. */
     noteSearch(result: SearchResult, beganAt: number) {
@@ -124,7 +127,7 @@ export function createReadOutcomes(options: {
     },
 
     problems(): HealthProblem[] {
-      const ofPause = whyPaused && (isPaused() || lastAnswer === 'credentials_refused') ? [whyPaused] : []
+      const ofPause = whyPaused && areHeldUp() ? [whyPaused] : []
       const [outage] = [known, unread].flatMap(problemOfOutage)
       return outage ? [...ofPause, outage] : ofPause
     },

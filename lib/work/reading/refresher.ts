@@ -98,7 +98,7 @@ export function createRefresher(
       loop.wake()
       loop.wake(MIN_READ_INTERVAL_MS)
     },
-    isPaused: outcomes.isPaused,
+    ...{ isPaused: outcomes.isPaused, areHeldUp: outcomes.areHeldUp },
     /** For the searches, which call the same platform: they keep its pauses and its pace, and note what they meet. */
     ...{ noteSearch: outcomes.noteSearch, pace },
     refusal: outcomes.refusal,
