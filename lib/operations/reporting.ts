@@ -65,10 +65,11 @@ export function createReporting(options: {
   return {
     /** `given`: what `verifyDelivery` was given, which its error may quote. */
     delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, given: Received) {
-      count('deliveries', { outcome })
-      // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation.
+      // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation, nor look like a
+      // store that does not write.
       const { cause } = error ?? {}
       const isTurnedAway = ownCode(cause) === 'delivery_turned_away'
+      count('deliveries', { outcome: isTurnedAway ? 'delivery_turned_away' : outcome })
       if (!isTurnedAway) replies.note(outcome, isDelivery)
       if (cause) failure('receiving', cause, given)
       if (outcome === 'secret_wrong') check.noteWrongSecret()

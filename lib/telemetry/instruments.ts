@@ -7,7 +7,17 @@ export const INSTRUMENTS = {
     kind: 'counter',
     unit: '{delivery}',
     attributes: 'outcome: received, secret_wrong, verification_failed, or an error code',
-    zeros: { outcome: ['received', 'secret_wrong', 'verification_failed', 'delivery_not_accepted'] },
+    zeros: {
+      outcome: [
+        ...[
+          'received',
+          'secret_wrong',
+          'verification_failed',
+          'delivery_not_accepted',
+          'delivery_turned_away',
+        ],
+      ],
+    },
     description: 'Requests at the delivery address.',
   },
   notices: {

@@ -7,6 +7,7 @@ import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { noticeOf } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
+import { startScraping } from '../../support/processes/exposition.js'
 import { createScene, OUR_ITEM } from '../../support/scene.js'
 import { B1 } from '../../support/settings.js'
 import { gate, until } from '../../support/until.js'
@@ -182,7 +183,8 @@ describe.each(ENGINE_NAMES)('somebody who has the delivery secret, on %s', (name
 })
 
 describe('somebody who has the delivery secret and has filled the database', () => {
-  it('A60 cannot take the app out of rotation by the deliveries that are refused', async () => {
+  it('A60 cannot take the app out of rotation by the deliveries that are refused, which are not counted as failures of the store', async () => {
+    const { scrape } = await startScraping()
     const few = { rows: 3, bytes: 10_000 }
     const most = { event: few, known: few, unrecognised: few, subscriptions: 3 }
     const engine = createSqliteEngine({ path: ':memory:', clock: systemClock })
@@ -197,6 +199,11 @@ describe('somebody who has the delivery secret and has filled the database', () 
     expect(problems.map(({ code }) => code)).toContain('deliveries_turned_away')
     expect(problems.map(({ code }) => code)).not.toContain('deliveries_failing')
     expect(status).toBe('degraded')
+    const counted = await scrape()
+    const outcomes = ['delivery_turned_away', 'delivery_not_accepted'].map((outcome) =>
+      counted.get(`marketplace_webhooks_deliveries_total{outcome="${outcome}"}`),
+    )
+    expect(outcomes).toEqual([statuses.filter((each) => each === 503).length, 0])
   })
 })
 
