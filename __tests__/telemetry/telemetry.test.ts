@@ -71,6 +71,12 @@ describe('metrics', () => {
         }
     }
     expect(series.get('marketplace_webhooks_handled_total{kind="change",outcome="dead"}')).toBe(0)
+    const ofDeliveries = Object.keys(ERROR_CODES).filter((code) =>
+      /^(body|content|delivery|method)_/.test(code),
+    )
+    expect([...INSTRUMENTS.deliveries.zeros.outcome].sort()).toEqual(
+      ['received', 'secret_wrong', 'verification_failed', ...ofDeliveries].sort(),
+    )
   })
 
   it('read gauges from counts that are loaded once in five seconds, and leave out unknown ones', async () => {
