@@ -55,8 +55,9 @@ export const PROBLEMS = {
   // The handlers
   entries_dead: {
     status: 'degraded',
-    means: 'A handler failed on every try, so your app has not handled the entry.',
-    next: "Look at the error in journal.list({ status: 'dead' }), fix the handler, and replay the entries.",
+    means:
+      'A handler failed on every try, or none was registered in time, so your app has not handled the entry.',
+    next: "Look at the error in journal.list({ status: 'dead' }), fix the handler or register the missing one (an empty one if you removed it), and replay them.",
   },
   entries_retrying: {
     status: 'degraded',
@@ -72,7 +73,7 @@ export const PROBLEMS = {
     status: 'degraded',
     means:
       'Entries wait for a handler that a process had within the last week, and that no process with a worker has now. They are kept, and become dead when their retention ends.',
-    next: "Register the handler again: journal.list({ status: 'unhandled' }) shows its events, journal.list({ status: 'pending', kind: 'change' }) its changes, kind: 'entitlement' its changes of access, and it gets them in order. If you removed it on purpose, nothing: the problem ends a week after its last process.",
+    next: "Register the handler again: journal.list({ status: 'unhandled' }) shows its events, journal.list({ status: 'pending', kind: 'change' }) its changes, kind: 'entitlement' its changes of access, and it gets them in order. If you removed it on purpose, register an empty one.",
   },
   // The reads of the platform
   requests_overdue: {

@@ -173,7 +173,7 @@ export const INSTRUMENTS = {
     kind: 'gauge',
     unit: '{process}',
     attributes: 'none',
-    description: '1 while the platform limits the rate of this process or refuses its credentials, else 0.',
+    description: '1 while the platform limits this process or refuses its credentials, else 0.',
   },
   'database.dead_rows': {
     kind: 'gauge',

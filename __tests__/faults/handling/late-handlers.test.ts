@@ -150,7 +150,11 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       const problemsOf = async () => (await second.marketplace.health()).problems
       await until('health says it', async () => (await problemsOf())[0]?.code === 'handlers_missing')
       expect(await problemsOf()).toMatchObject([
-        { message: expect.stringMatching(/has waited for 1[1-2] min$/) },
+        {
+          message: expect.stringMatching(/has waited for 1[1-2] min$/),
+          // What waits becomes dead without one (H63).
+          next: expect.stringContaining('If you removed it on purpose, register an empty one'),
+        },
       ])
       await pass(7 * DAY - 14 * MINUTE)
       expect(await codesOf(second.marketplace)).not.toContain('handlers_missing')
@@ -192,6 +196,8 @@ describe.each(ENGINE_NAMES)('handlers that come late, on %s', (name) => {
       third.onHandlerError((failure) => void (failure.retryInMs === null && dead.push(failure)))
       await until('it is dead', async () => (await third.journal.get(id))?.status === 'dead')
       expect(dead.map((entry) => entry.id)).toContain(id)
+      const { problems } = await third.health()
+      expect(problems.find(({ code }) => code === 'entries_dead')?.next).toContain('register the missing one')
       const seen: string[] = []
       if (kind === 'changes') third.onPurchaseChange((change) => void seen.push(change.id))
       else third.on('application/installed', (event) => void seen.push(event.id))
