@@ -100,6 +100,8 @@ describe('the token endpoint', () => {
     expect((await read(platform, uid, token)).status).toBe(401)
     platform.faults.expiresIn = 'soon'
     expect((await tokenReply(platform, 'b1')).json).toMatchObject({ expires_in: 'soon' })
+    platform.faults.expiresIn = null
+    expect((await tokenReply(platform, 'b1')).json).toMatchObject({ expires_in: null })
     platform.faults.tokenLifetimeMs = 5_000
     platform.faults.clear()
     expect((await tokenReply(platform, 'b1')).json).toMatchObject({ expires_in: 60 })

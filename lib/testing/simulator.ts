@@ -87,7 +87,8 @@ export function createSimulator(options: SimulatorOptions): Simulator {
       tokens,
       registrations,
       listsSubscriptions,
-      expiresIn: () => faults.expiresIn ?? inSeconds(faults.tokenLifetimeMs),
+      expiresIn: () =>
+        faults.expiresIn === undefined ? inSeconds(faults.tokenLifetimeMs) : faults.expiresIn,
     }),
     faults: rules,
     clock,
