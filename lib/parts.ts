@@ -17,6 +17,7 @@ import { createHealthCheck } from './operations/health/health-check.js'
 import { createOverdueWork } from './operations/health/overdue-work.js'
 import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
+import { subscriptionPages } from './operations/journal/pages.js'
 import { createPlatformReport } from './operations/platform-report/platform-report.js'
 import { createProcessFacts } from './operations/platform-report/process-facts.js'
 import { createStoredFacts } from './operations/platform-report/stored-facts.js'
@@ -191,7 +192,9 @@ export function createParts<Custom extends EventDefinitions>(
     worker,
     onOpen() {
       overdueWork.opened()
-      intake.otherItems.lookAt(store).catch((error) => telemetry.failure('reading', error))
+      intake.otherItems
+        .lookAt(subscriptionPages(store, {}, 100))
+        .catch((error) => telemetry.failure('reading', error))
     },
     async onClose() {
       healthChanges.close()

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals'
 import { createClassifier } from '../../../lib/events/classify.js'
 import { createRegistry } from '../../../lib/events/registry.js'
 import type { Marketplace } from '../../../lib/index.js'
+import { subscriptionPages } from '../../../lib/operations/journal/pages.js'
 import { createIntake } from '../../../lib/work/receiving/intake.js'
 import type { NamedItem } from '../../../lib/work/receiving/requested-reads.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
@@ -109,13 +110,23 @@ describe('known subscriptions for other items', () => {
 
   it('A230 J34 are not those of stored subscriptions that were never read: anybody can have made them up', async () => {
     const { intake } = setUp(['mine'])
-    const stored = (record: object | null) => ({
-      listSubscriptions: async () => [{ record, purchasableUid: 'theirs' }],
-    })
-    await intake.otherItems.lookAt(stored(null) as never)
+    const lookAt = (record: object | null) =>
+      intake.otherItems.lookAt(pagesOf([{ subscriptionUid: 's1', record, purchasableUid: 'theirs' }]))
+    await lookAt(null)
     expect(messagesOf(intake)).toEqual([])
-    await intake.otherItems.lookAt(stored({}) as never)
+    await lookAt({})
     expect(messagesOf(intake)).toHaveLength(1)
+  })
+
+  it('J34 are no problem if one for the own item is stored behind many old ones', async () => {
+    const { intake } = setUp(['mine'])
+    const all = Array.from({ length: 1_000 }, (_, at) => ({
+      subscriptionUid: String(10_000 + at),
+      record: {},
+      purchasableUid: at < 990 ? 'theirs' : 'mine',
+    }))
+    await intake.otherItems.lookAt(pagesOf(all))
+    expect(messagesOf(intake)).toEqual([])
   })
 
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
@@ -253,4 +264,11 @@ function setUp(purchasableUids: string[]) {
 
 function messagesOf(intake: Pick<ReturnType<typeof createIntake>, 'problems'>): string[] {
   return intake.problems().map(({ message }) => message)
+}
+
+/** Stored subscriptions, in pages. */
+function pagesOf(all: readonly { subscriptionUid: string; record: object | null; purchasableUid: string }[]) {
+  const listSubscriptions = async ({ after = '', limit }: { after?: string; limit: number }) =>
+    all.filter(({ subscriptionUid }) => subscriptionUid > after).slice(0, limit)
+  return subscriptionPages({ listSubscriptions } as never, {}, 100)
 }

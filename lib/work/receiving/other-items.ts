@@ -1,13 +1,10 @@
 import { type Clock, DAY } from '../../base/clock.js'
 import { type HealthProblem, problemOf } from '../../base/health.js'
-import type { Store } from '../../store/port/store.js'
+import type { StoredSubscription } from '../../store/port/store.js'
 
 const OTHERS_IN_A_ROW = 10
-/**
- * How many stored subscriptions are looked at: uids have no order, so among them is one of the app's own items if it has
- * customers.
- */
-const SAMPLE = 100
+/** At most so many stored subscriptions are looked at. Old ones may all be for a former item, and come first. */
+const MOST_LOOKED_AT = 10_000
 /** A bound: a sender with the delivery secret can forge any number of items. */
 const MAX_ITEMS_NAMED = 5
 
@@ -61,12 +58,19 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
     },
 
     /**
-     * The items of some stored subscriptions that were read. After a restart they show at once that none is of the app's items.
-     * The item of one that was never read is what its sender says.
+     * The items of stored subscriptions that were read, until one is the app's own. After a restart they show at once that
+     * none is. The item of one that was never read is what its sender says.
      */
-    async lookAt(store: Pick<Store, 'listSubscriptions'>) {
-      const some = await store.listSubscriptions({ limit: SAMPLE })
-      otherItems.noteKnown(some.flatMap(({ record, purchasableUid }) => (record ? purchasableUid : [])))
+    async lookAt(pages: AsyncIterable<readonly Pick<StoredSubscription, 'record' | 'purchasableUid'>[]>) {
+      if (purchasableUids.length === 0) return
+      const stored = new Set<string | null>()
+      let count = 0
+      for await (const page of pages) {
+        for (const { record, purchasableUid } of page) if (record) stored.add(purchasableUid)
+        count += page.length
+        if (purchasableUids.some((own) => stored.has(own)) || count >= MOST_LOOKED_AT) break
+      }
+      otherItems.noteKnown([...stored])
     },
 
     problems(): HealthProblem[] {
