@@ -5,8 +5,8 @@ import type { LogLine } from './logger.js'
 /** What a log may say of a thrown value. */
 export type Said = (thrown: unknown, received: Received, text?: string) => LogLine
 
-/** What code of the app was given: texts, each of them JSON or not; undefined if it is not known. */
-export type Received = readonly string[] | undefined
+/** All values that code of the app was given, of texts also JSON; undefined if they are not known. */
+export type Received = readonly unknown[] | undefined
 
 /**
  * Returns `said(thrown, received, text)`, the line for an error of the app's own code, such as a handler. `received` is what
@@ -23,12 +23,12 @@ export function createSaid(words: readonly string[] = []): Said {
 
   return function said(thrown, given, whole = thrownText(thrown, 1_000)) {
     const text = whole.slice(0, MAX_TEXT)
-    const length = given?.reduce((sum, each) => sum + each.length, 0) ?? 0
-    const received = length > MAX_RECEIVED ? undefined : given
     const code = ownCode(thrown)
     // Messages of this package quote nothing, except that some of the calls to the platform quote its reply.
     if (code?.startsWith('platform_')) return { message: `${MarketplaceError.name}: ${code}` }
-    if (code && received === undefined) return { message: text }
+    if (code && given === undefined) return { message: text }
+    const values = valuesIn(given ?? [], known)
+    const isKnown = given !== undefined && values.isWhole
     const name = named(thrown)
     const errors = errorsIn(thrown).map((each) => ({
       ...each,
@@ -36,28 +36,26 @@ export function createSaid(words: readonly string[] = []): Said {
       frames: each.frames.flatMap(frameIn),
     }))
     const parts = errors.flatMap((each) => [each.text, each.name, ...each.frames.map(({ called }) => called)])
-    const repeats =
-      received === undefined
-        ? undefined
-        : repeated(new Set([text, name, ...parts]), valuesIn(received, known), known)
-    /** A text may quote what was given, so it is said only if that is known. */
-    const isSaid = (part: string) => repeats !== undefined && !repeats.has(part)
-    const nameOf = (part: string) => (repeats?.has(part) ? 'an error' : part)
-    const why = `, whose message ${received === undefined ? 'may repeat' : 'repeats'} what was received`
+    const repeats = repeated(new Set([text, name, ...parts]), values, known)
+    /** A text may quote what was given, so it is said only if that is known, or if the text is one of ours. */
+    const isSaid = (part: string, own: string | undefined) =>
+      (isKnown || own !== undefined) && !repeats.has(part)
+    const nameOf = (part: string) => (repeats.has(part) ? 'an error' : part)
+    const why = `, whose message ${repeats.has(text) ? 'repeats' : 'may repeat'} what was received`
 
     function inner(error: unknown, innerText: string, innerName: string): string {
       const own = ownCode(error)
       if (own?.startsWith('platform_')) return `${MarketplaceError.name}: ${own}`
-      return isSaid(innerText) || (own && received === undefined) ? innerText : nameOf(innerName)
+      return isSaid(innerText, own) ? innerText : nameOf(innerName)
     }
     const stack = errors.flatMap((each, i) => [
       // The text of the first one is the message.
       i === 0 ? nameOf(name) : each.relation + inner(each.error, each.text, each.name),
       // The name of a function may have been made from a value. The place after it is one of the code.
-      ...each.frames.map(({ called, place }) => (repeats?.has(called) ? `at ${place}` : called + place)),
+      ...each.frames.map(({ called, place }) => (repeats.has(called) ? `at ${place}` : called + place)),
     ])
     return {
-      message: isSaid(text) ? text : nameOf(name) + why,
+      message: isSaid(text, code) ? text : nameOf(name) + why,
       stack: stack.length < 2 ? undefined : stack.join(' '),
     }
   }
@@ -100,7 +98,7 @@ const POSITION = /:\d{1,9}:\d{1,9}$/
 const GRAM = 6
 /** Shorter words occur in most sentences. */
 const WORD = 4
-/** Longer texts are not compared, as if they were not known: that would take more than 30 ms. */
+/** What is longer is not known as a whole: to compare it would take more than 30 ms. */
 const MAX_RECEIVED = 256 * 1024
 /** The longest message that is compared and said. */
 const MAX_TEXT = 4_000
@@ -110,39 +108,80 @@ interface Values {
   short: Set<string>
   /** Long values, one after the other. */
   long: string
+  /** Whether these are all values. */
+  isWhole: boolean
 }
 
-/** The values and the names of fields in JSON texts; for any other text the text itself. */
-function valuesIn(received: readonly string[], known: ReadonlySet<string>): Values {
+/** The values and the names of fields in what was given, and in JSON texts of it. */
+function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Values {
   const short = new Set<string>()
-  const long: string[] = []
+  const long = new Set<string>()
   function add(text: string, isName: boolean) {
     const value = bare(text)
     if (value.length < 2 || known.has(value)) return
     // A name of a field is often a word, which a sentence may contain by chance.
     if (value.length < GRAM ? !isName : isName) short.add(value)
     if (value.length < GRAM || isName) return
-    long.push(value)
+    long.add(value)
     for (const word of wordsOf(text)) if (word.length >= WORD && !known.has(word)) short.add(word)
   }
   const rest: unknown[] = received.map(parsed)
-  while (rest.length > 0) {
-    const next = rest.pop()
-    if (typeof next === 'string' || typeof next === 'number') add(String(next), false)
-    else if (typeof next === 'object' && next !== null)
-      for (const [name, value] of Object.entries(next)) {
-        if (!Array.isArray(next)) add(name, true)
-        rest.push(value)
+  const [seen, names] = [new Set<unknown>(), new Set<string>()]
+  let left = MAX_RECEIVED
+  try {
+    for (; rest.length > 0 && left >= 0; left--) {
+      const next = rest.pop()
+      if (seen.has(next) || next === undefined || next === null || typeof next === 'boolean') continue
+      seen.add(next)
+      if (typeof next === 'object') {
+        const held = heldIn(next)
+        for (const value of held.values) rest.push(value)
+        for (const name of held.names) {
+          if (names.has(name)) continue
+          left -= name.length
+          if (left >= 0) add(name, true)
+          names.add(name)
+        }
+      } else {
+        left -= String(next).length
+        if (typeof next === 'function') left = -1
+        else if (left >= 0) add(String(next), false)
       }
+    }
+  } catch {
+    left = -1
   }
-  return { short, long: long.join('\n') }
+  return { short, long: [...long].join('\n'), isWhole: left >= 0 }
 }
 
-function parsed(text: string): unknown {
+/** Throws for an object that may hold what only its own code can see: one of a class, such as `URL` or `Buffer`. */
+function heldIn(value: object): { names: string[]; values: unknown[] } {
+  const fields = Reflect.ownKeys(value).filter((key) => !(Array.isArray(value) && key === 'length'))
+  const held = fields.map((key) => (value as Record<string | symbol, unknown>)[key])
+  const names = fields.map(String)
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (prototype === Object.prototype || prototype === null) return { names, values: held }
+  if (prototype === Array.prototype) return { names: [], values: held }
+  if (prototype === Date.prototype) return { names, values: [...held, ...formsOf(value as Date)] }
+  if (prototype === Set.prototype) return { names, values: [...held, ...(value as Set<unknown>)] }
+  if (prototype === Map.prototype)
+    return { names, values: [...held, ...[...(value as Map<unknown, unknown>)].flat()] }
+  throw new TypeError('of a class')
+}
+
+/** The texts of a date, as its own functions make them. */
+function formsOf(date: Date): unknown[] {
+  if (Number.isNaN(date.getTime())) return []
+  return [date.toISOString(), date.toUTCString(), date.toDateString(), date.toLocaleString(), date.getTime()]
+}
+
+/** Longer texts stay as they are. */
+function parsed(value: unknown): unknown {
+  if (typeof value !== 'string' || value.length > MAX_RECEIVED) return value
   try {
-    return JSON.parse(text)
+    return JSON.parse(value)
   } catch {
-    return text
+    return value
   }
 }
 

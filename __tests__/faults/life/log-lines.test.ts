@@ -280,6 +280,89 @@ describe('L47 a line of the log', () => {
     expect(dead.map(({ error }) => error)).toEqual([`Error: cannot rate ${CANARY}`])
   })
 
+  it('L48 contains nothing of what a schema has made of a delivery, whatever holds it', async () => {
+    const { lines, all, logger } = collecting()
+    const made: Record<string, { schema: z.ZodType; value: string; quote(made: never): unknown }> = {
+      set: {
+        schema: z.string().transform((text) => new Set([decode(text)])),
+        value: encode(CANARY),
+        quote: (names: Set<string>) => [...names][0],
+      },
+      map: {
+        schema: z.string().transform((text) => new Map([[{ deep: decode(text) }, new Date(0)]])),
+        value: encode(CANARY),
+        quote: (names: Map<{ deep: string }, Date>) => [...names.keys()][0]?.deep,
+      },
+      class: {
+        schema: z.string().transform((text) => new Hidden(decode(text))),
+        value: encode(CANARY),
+        quote: (hidden: Hidden) => hidden.text,
+      },
+      function: {
+        schema: z.string().transform((text) => () => decode(text)),
+        value: encode(CANARY),
+        quote: (read: () => string) => read(),
+      },
+      accessor: {
+        schema: z
+          .string()
+          .transform((text) => Object.defineProperty({}, 'text', { get: () => decode(text) })),
+        value: encode(CANARY),
+        quote: (holder: { text: string }) => holder.text,
+      },
+      circle: {
+        schema: z.string().transform((text) => {
+          const circle: Record<string, unknown> = { text: decode(text) }
+          return Object.assign(circle, { circle })
+        }),
+        value: encode(CANARY),
+        quote: (circle: { text: string }) => circle.text,
+      },
+      date: { schema: z.coerce.date(), value: '26 Nov 2077', quote: String },
+      local: { schema: z.coerce.date(), value: '2077-11-26', quote: (date: Date) => date.toLocaleString() },
+      stored: { schema: z.string().transform(() => 1), value: CANARY, quote: () => CANARY },
+      nothing: {
+        schema: z.string().transform((text) => new Set([text])),
+        value: 'x',
+        quote: () => 'seat at all',
+      },
+    }
+    const ofApp = Object.entries(made).map(([kind, { schema }]) => {
+      const data = z.object({ business_id: z.string(), made: schema })
+      const subject = ({ business_id }: { business_id: string }) => ({ business_uid: business_id })
+      return [
+        `application/${kind}`,
+        defineEvent({ entity_name: 'application', event_type: kind, data, tokens: ['app'], subject }),
+      ]
+    })
+    const events = Object.fromEntries(ofApp)
+    const { marketplace, deliver, jump } = await createScene({
+      logger,
+      handlers: { retryDelaysMs: [] },
+      events,
+    })
+    marketplace.onAny(({ name, data }) => {
+      const kind = String(name).replace(/.*\//, '')
+      const { quote } = made[kind] as (typeof made)[string]
+      throw new (classNamed(`Of${kind}`))(`there is no ${quote((data as unknown as { made: never }).made)}`)
+    })
+    for (const [kind, { value }] of Object.entries(made)) {
+      const data = { business_id: 'b0', made: value }
+      await deliver({ entity_name: 'application', event_type: kind, data })
+      await until(
+        'its line',
+        () => all().join().includes(`failed: Of${kind},`) || all().join().includes('seat'),
+      )
+      jump(HOUR)
+    }
+    expect(all().filter((text) => /canary|buyer|2077/i.test(text))).toEqual([])
+    // The controls: every failure was logged, and the entries have the whole texts.
+    expect(lines.filter(([, { code }]) => code === 'handler_failed')).toHaveLength(ofApp.length)
+    expect(all().join('\n')).toContain('failed: there is no seat at all')
+    const dead = await marketplace.journal.list({ kind: 'event', status: 'dead' })
+    expect(dead.filter(({ error }) => /no .*(?:canary|2077)/.test(String(error)))).toHaveLength(9)
+  })
+
   it('L48 has the message of an error that quotes nothing', async () => {
     const { all, logger } = collecting()
     const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
@@ -293,6 +376,33 @@ describe('L47 a line of the log', () => {
     expect(all()).toContainEqual(
       expect.stringContaining(`A handler of event:application/installed failed: ${message}.`),
     )
+  })
+
+  it('L48 has the message of an error that repeats words of our own', async () => {
+    const { all, logger } = collecting()
+    const { marketplace, platform, deliver, jump } = await createScene({
+      logger,
+      handlers: { retryDelaysMs: [] },
+    })
+    const messages = [
+      'cannot reach the mail server with this known token: no envelope, no issues',
+      'request to http://mail failed, reason: socket hang up, cause: unknown',
+    ]
+    const fail = (message?: string) => () => {
+      throw new TypeError(message)
+    }
+    marketplace.onUnrecognised(fail(messages[0]))
+    marketplace.onEntitlementChange(fail(messages[1]))
+    await deliver({ entity_name: 'x', event_type: 'y', data: {} })
+    await marketplace.settled()
+    jump(HOUR)
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await until(
+      'its change is dead',
+      async () => (await marketplace.journal.list({ status: 'dead' })).length === 2,
+    )
+    for (const message of messages) expect(all().join('\n')).toContain(`TypeError: ${message}`)
+    expect(all().filter((text) => text.includes('what was received'))).toEqual([])
   })
 })
 
@@ -559,6 +669,24 @@ async function serveOtherwise(
   const ask = async () => expect((await fetch(url, { headers })).status).toBe(500)
   await ask()
   return ask
+}
+
+const encode = (text: string) => Buffer.from(text).toString('base64')
+const decode = (text: string) => Buffer.from(text, 'base64').toString()
+
+function classNamed(name: string): new (message: string) => Error {
+  return Object.defineProperty(class extends Error {}, 'name', { value: name })
+}
+
+/** Keeps its text where nothing but its own code can see it. */
+class Hidden {
+  readonly #text: string
+  constructor(text: string) {
+    this.#text = text
+  }
+  get text() {
+    return this.#text
+  }
 }
 
 /** An event of the app, whose schema decodes a value that the delivery has in another form. */

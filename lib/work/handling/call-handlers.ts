@@ -38,8 +38,8 @@ export type Handled = EntryEnd['result'] & {
   thrown?: { error: unknown; given(): Given }
 }
 
-/** What the code that failed was given: texts of JSON; undefined if they are not known. */
-type Given = readonly string[] | undefined
+/** All values that the code that failed was given, of texts their JSON. */
+type Given = readonly unknown[]
 
 /**
  * Calls the handlers of a unit concurrently. When one fails, this process calls only the failed ones again. All of them
@@ -174,17 +174,20 @@ export function createHandlerCalls(options: {
 }
 
 /**
- * What the handlers of a unit were given: their payload without our own id, name and date. A schema of the app may have made
- * values of it that the entry does not have. Without a payload: what it would have been made of.
+ * What the handlers of a unit were given: their payload, without our own id, name, date and sentences, and without the names
+ * of its fields, which are ours; with it the text of a delivery, of which a schema of the app may have made other values.
+ * Without a payload: what it would have been made of.
  */
 function givenTo(unit: Unit, prepared: Prepared): Given {
-  if ('error' in prepared) return unit.map(({ payload }) => payload)
-  try {
-    const { id: _, name: __, receivedAt: ___, ...given } = prepared.payload as Record<string, unknown>
-    return [JSON.stringify(given)]
-  } catch {
-    return undefined
-  }
+  const [{ kind }] = unit
+  const hasPayload = 'payload' in prepared
+  const stored =
+    hasPayload && (kind === 'change' || kind === 'entitlement') ? [] : unit.map(({ payload }) => payload)
+  const { id, name, receivedAt, issues, ...given } = (hasPayload ? prepared.payload : {}) as Record<
+    string,
+    unknown
+  >
+  return [...stored, ...Object.values(given)]
 }
 
 const MAX_ERROR_LENGTH = 500
