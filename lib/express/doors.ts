@@ -37,7 +37,9 @@ export function createDoors(
 
   function callOtherwise(otherwise: RequestListener, req: IncomingMessage, res: ServerResponse): void {
     const fail = (error: unknown) => {
-      onOtherwiseError(error, givenWith(req, hasBody(req) ? undefined : ''))
+      // Express cuts the path of a mount off `url`.
+      const { url, originalUrl } = req as BodyRequest & { originalUrl?: unknown }
+      onOtherwiseError(error, givenWith(req, [url, originalUrl], hasBody(req) ? undefined : ''))
       if (res.headersSent) cutOff(res, req)
       else reply(req, res, 500, '', {}, clock)
     }

@@ -102,7 +102,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
           'Cannot accept the delivery: it must be sent with POST',
         )
       }
-      readBody(req, (body) => acceptInTime(req, res, body, secret, refuse), refuse)
+      readBody(req, (body) => acceptInTime(req, res, body, presented, secret, refuse), refuse)
     } catch (error) {
       refuse(error)
     }
@@ -116,6 +116,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     req: BodyRequest,
     res: ServerResponse,
     body: Body,
+    presented: string,
     secret: number,
     refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: Given) => void,
   ): void {
@@ -123,10 +124,11 @@ export function createTakeDelivery(options: ReceiverOptions) {
     let isOpen = true
     let isVerified = verifyDelivery === undefined
 
-    const fail = (cause: unknown) => {
+    const fail = (cause: unknown, isOurs = isVerified) => {
       if (!isOpen) return
-      const error = notAccepted(cause)
-      end(() => (isVerified ? refuse(error) : refuse(error, 'verification_failed', givenWith(req, text))))
+      // The path before the secret is the app's own.
+      const given = isOurs ? undefined : givenWith(req, [presented, queryOf(req.url)], text)
+      end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', given))
     }
     const acknowledge = (receipts: readonly Receipt[]) => {
       if (!isOpen) return
@@ -147,6 +149,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
           'delivery_not_accepted',
           `Cannot accept the delivery: it was not accepted within ${acceptTimeoutMs} ms`,
         ),
+        true,
       ),
     )
     try {
@@ -190,6 +193,11 @@ export function createTakeDelivery(options: ReceiverOptions) {
       // Failures are reported by `count`, so a failure of `count` itself cannot be reported.
     }
   }
+}
+
+/** The query of a request target, with its question mark. */
+function queryOf(url: unknown): string {
+  return /\?.*/s.exec(String(url))?.[0] ?? ''
 }
 
 /**

@@ -74,10 +74,11 @@ function frameIn(line: string): { called: string; place: string }[] {
   return place === undefined ? [] : [{ called: line.slice(0, -place.length).trimStart(), place }]
 }
 
-/** Further names of our own in deliveries and in the changes of the journal. */
+/** Further names of our own in deliveries and in the changes of the journal, and those of the machine itself. */
 const NAMES = (
   'entity_name event_type data business_id subscription_uid app_id app_code_name event_time ' +
-  'record observedAt event request import reconcile missing revoked ended moved other_item json'
+  'record observedAt event request import reconcile missing revoked ended moved other_item json ' +
+  'localhost 127.0.0.1'
 ).split(' ')
 /** The place in a frame: in brackets after the name of the function, or the whole of a frame without a name. */
 function placeIn(line: string): string | undefined {

@@ -1,4 +1,6 @@
-import type { IncomingMessage } from 'node:http'
+import { once } from 'node:events'
+import { createServer, type IncomingMessage, request } from 'node:http'
+import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import type { Request } from 'express'
@@ -7,7 +9,9 @@ import { HOUR } from '../../../lib/base/clock.js'
 import { WARNINGS } from '../../../lib/base/warnings.js'
 import { defineEvent, type EntitlementChange, type Logger } from '../../../lib/index.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
+import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { internals } from '../../support/internals.js'
 import { captureDebug, quietWarnings } from '../../support/output.js'
 import { createScene, serve } from '../../support/scene.js'
 import { consoleCaller, mountConsole } from '../../support/scenes/console.js'
@@ -363,6 +367,52 @@ describe('L47 a line of the log', () => {
     expect(dead.filter(({ error }) => /no .*(?:canary|2077)/.test(String(error)))).toHaveLength(9)
   })
 
+  it('L48 contains nothing of what code decodes in a request', async () => {
+    const { all, logger } = collecting()
+    const NAME = 'Anna Müller'
+    const cookie = `theme=dark; user=${encodeURIComponent(JSON.stringify({ name: NAME, short: 'Zoë' }))}`
+    const token = `e30.${Buffer.from(JSON.stringify({ sub: NAME, short: 'Zoë' })).toString('base64url')}.c2ln`
+    const requests: { path?: string; headers?: Record<string, string>; quote: string }[] = [
+      { path: '/?name=Anna+M%C3%BCller', quote: NAME },
+      { path: '/?name=Zo%C3%AB', quote: 'Zoë' },
+      { path: '/of/Anna%20M%C3%BCller', quote: NAME },
+      { headers: { cookie }, quote: NAME },
+      { headers: { cookie }, quote: 'Zoë' },
+      { headers: { authorization: `Basic ${encode('zoe:anna müller')}` }, quote: 'zoe' },
+      { headers: { authorization: `Basic ${encode('zoe:anna müller')}` }, quote: NAME },
+      { headers: { authorization: `Bearer ${token}` }, quote: NAME },
+      { headers: { authorization: `Bearer ${token}` }, quote: 'Zoë' },
+      {
+        headers: { cookie: `session=${encodeURIComponent(encode(JSON.stringify({ n: NAME })))}` },
+        quote: NAME,
+      },
+      { path: '/to/Anna%20M%C3%BCller%', quote: NAME },
+      { path: '/?n=1', headers: { cookie: 'theme=dark' }, quote: 'seat at all' },
+    ]
+    let quoted = ''
+    let count = 0
+    const fail = () => {
+      throw new (classNamed(`E${count++}`))(`there is no ${quoted}`)
+    }
+    const scene = await createScene({ logger, verifyDelivery: fail })
+    const { marketplace, target, app, jump } = scene
+    const listener = marketplace.listener({ path: '/hooks', otherwise: fail })
+    app.use('/of/:name', listener)
+    const url = await serve(listener)
+    for (const { path = '/', headers = {}, quote } of requests) {
+      quoted = quote
+      expect((await fetch((path.startsWith('/of') ? scene.url : url) + path, { headers })).status).toBe(500)
+      const query = path.slice(path.indexOf('?') + 1)
+      const sent = { method: 'POST', body: '{}', headers: { ...headers, 'content-type': 'application/json' } }
+      if (path.startsWith('/?') || path === '/')
+        expect((await fetch(`${target}?${query}`, sent)).status).toBe(503)
+      jump(HOUR)
+    }
+    expect(all().filter((text) => /müller|zoë|zoe/i.test(text))).toEqual([])
+    expect(all().filter((text) => text.includes('there is no seat at all')).length).toBeGreaterThan(3)
+    expect(count).toBe(2 * requests.length - 2)
+  })
+
   it('L48 has the message of an error that quotes nothing', async () => {
     const { all, logger } = collecting()
     const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
@@ -376,6 +426,42 @@ describe('L47 a line of the log', () => {
     expect(all()).toContainEqual(
       expect.stringContaining(`A handler of event:application/installed failed: ${message}.`),
     )
+  })
+
+  it.each([
+    "Cannot read properties of undefined (reading 'x')",
+    'connect ECONNREFUSED 127.0.0.1:6379',
+    'Missing signature of a webhook of the marketplace',
+  ])('L48 has the message that quotes nothing of a request, also over a Unix socket: %s', async (message) => {
+    const { all, logger } = collecting()
+    const fail = () => {
+      throw new TypeError(message)
+    }
+    const { marketplace, target } = await createScene({ logger, verifyDelivery: fail })
+    const listener = marketplace.listener({ path: '/webhooks/marketplace', otherwise: fail })
+    const socketPath = join(temporaryFolder(), 'app.sock')
+    const server = createServer(listener).listen(socketPath)
+    onCleanUp(() => server.close())
+    await once(server, 'listening')
+    const path = `/webhooks/marketplace/${target.split('/').at(-1)}`
+    for (const options of [
+      { socketPath, path, method: 'POST' },
+      { socketPath, path: '/other' },
+    ]) {
+      const headers = {
+        'content-type': 'application/json',
+        host: '127.0.0.1:3000',
+        'x-forwarded-for': '127.0.0.1',
+      }
+      const sent = request({ ...options, headers })
+      sent.end(options.method === 'POST' ? '{}' : undefined)
+      const [reply] = (await once(sent, 'response')) as [IncomingMessage]
+      expect(reply.resume().statusCode).toBeGreaterThanOrEqual(500)
+    }
+    await serveOtherwise(marketplace, fail)
+    expect((await fetch(target, { method: 'POST', body: '{}' })).status).toBe(503)
+    expect(all().join('\n')).toContain(message)
+    expect(all().filter((text) => text.includes('what was received'))).toEqual([])
   })
 
   it('L48 has the message of an error that repeats words of our own', async () => {
@@ -403,6 +489,23 @@ describe('L47 a line of the log', () => {
     )
     for (const message of messages) expect(all().join('\n')).toContain(`TypeError: ${message}`)
     expect(all().filter((text) => text.includes('what was received'))).toEqual([])
+  })
+
+  it('L48 has our own message for a delivery that verifyDelivery did not answer in time', async () => {
+    const { all, logger } = collecting()
+    const { marketplace, target } = await createScene({
+      logger,
+      verifyDelivery: () => new Promise<boolean>(() => {}),
+      ...internals({ acceptTimeoutMs: 50 }),
+    })
+    const url = await serve(marketplace.listener({ path: '/deliveries' }))
+    const sent = {
+      method: 'POST',
+      body: '{"note":"delivery"}',
+      headers: { 'content-type': 'application/json' },
+    }
+    expect((await fetch(`${url}/deliveries/${target.split('/').at(-1)}`, sent)).status).toBe(503)
+    expect(all()).toContain('MarketplaceError: Cannot accept the delivery: it was not accepted within 50 ms')
   })
 })
 
