@@ -52,6 +52,14 @@ describe('a pool of the app', () => {
   })
 })
 
+describe('a pool of the app of one connection', () => {
+  it('opens also if its size is a text, as settings of the environment are', async () => {
+    const { store } = await opened({ max: '1' })
+    await acceptAtOnce(store, 3)
+    expect(await storedIn(store)).toBe(3)
+  })
+})
+
 describe('statements on PostgreSQL', () => {
   it.each([true, false])(
     'K33 are prepared once, and planned each time unless they only insert (pipeline: %s)',
@@ -110,7 +118,7 @@ describe('K32 a pooler in transaction mode that loses prepared statements', () =
 })
 
 /** A store over a pool of one connection, which notes what it sends and gets. */
-async function opened(config: { pipeline?: boolean }) {
+async function opened(config: { pipeline?: boolean; max?: string }) {
   const pool = new pg.Pool({
     connectionString: await engine.freshAddress(),
     max: 1,
@@ -141,7 +149,7 @@ async function opened(config: { pipeline?: boolean }) {
           callback(error, client && noting(client as unknown as PostgresClient)),
         )
       },
-      options: { max: 1 },
+      options: { max: (config.max ?? 1) as number },
     }),
   )
   return { store, pool, sent }

@@ -51,7 +51,8 @@ export function createConnections(
   max: number,
 ): PostgresConnections {
   let opening: Promise<PostgresPool> | undefined
-  const most = (typeof from === 'string' ? undefined : from.options?.max) ?? max
+  // A setting of the environment is a text, which `pg` takes too.
+  const most = Number((typeof from === 'string' ? undefined : from.options?.max) ?? max)
   const unanswered = createUnanswered(clock)
   const lend = createLoans(clock, unanswered)
   /** Rejects the callers that wait for a connection, which a closed pool never does. */
