@@ -205,6 +205,16 @@ export default {
     ])
   })
 
+  it('prints that no worker has read a subscription, also if a search for one was answered before', async () => {
+    const { run, platform } = await seeded({ searching: 'b-new' })
+    platform.purchase({ business_uid: 'b-new', payment: 'succeeded', subscription_uid: 's-new' })
+    expect(await run(['track', 's-new', '--business', 'b-new'])).toMatchObject({ code: 0 })
+    const { code, stdout, stderr } = await run(['refresh', 'b-new', '--wait', '1', '--json'])
+    expect(jsonLines(stdout)).toMatchObject([{ isRead: false, reason: 'not_read_yet' }])
+    expect(stderr).toContain('Check that the app runs with its worker on')
+    expect(code).toBe(3)
+  })
+
   it('tracks nothing that the platform does not show, or that it cannot ask for, except with --force', async () => {
     const { run, env } = await seeded()
     const withoutPlatform = { ...env, MARKETPLACE_AUTH_URL: 'http://127.0.0.1:1' }
@@ -384,10 +394,19 @@ export default {
     expect(plain.stdout).not.toContain('\u001b')
   })
 
-  /** A database with two businesses, one of them suspended. The app that wrote it is closed. */
-  async function seeded({ failing = false } = {}): Promise<Seeded> {
+  /**
+   * A database with two businesses, one of them suspended. The app that wrote it is closed. It has searched the platform for
+   * subscriptions of `searching`, which has none.
+   */
+  async function seeded({ failing = false, searching = '' } = {}): Promise<Seeded> {
     const store = await engine.freshAddress()
-    const options = { store, handlers: { retryDelaysMs: [] }, ...internals({ pollMs: 50 }) }
+    const platformOptions = searching ? { platform: { findSubscriptions: async () => [] } } : {}
+    const options = {
+      store,
+      ...platformOptions,
+      handlers: { retryDelaysMs: [] },
+      ...internals({ pollMs: 50 }),
+    }
     const scene = await createScene(options)
     const { platform } = scene
     scene.marketplace.onPurchaseChange(() => {
@@ -403,6 +422,13 @@ export default {
     platform.paymentIssue(uid)
     await platform.settled()
     await until('the suspension is read', async () => !(await scene.marketplace.isEntitled('b-late')))
+    if (searching) {
+      platform.install(searching)
+      await until('it is searched', async () => {
+        await scene.marketplace.isEntitled(searching)
+        return (await scene.marketplace.explain(searching)).search?.answered === true
+      })
+    }
     await scene.marketplace.settled()
     await scene.marketplace.close()
     const env = settingsFor(platform, store)

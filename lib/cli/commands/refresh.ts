@@ -101,11 +101,11 @@ const MOST_AWAITED = 1_000
 
 /**
  * Whether a requested read was not tried yet, by the rule of `businesses.refresh`: of the subscriptions that were read
- * before, or if none was, of those in `awaited`, which were stored before the request. Without a subscription, whether the
- * search for one was not.
+ * before, or if none was, of those in `awaited`, which were stored before the request. And whether the search for one was
+ * not, if it is owed.
  */
 function isWaiting({ subscriptions, search }: Decision, awaited: ReadonlySet<string>): boolean {
-  if (search) return search.pending && search.failure === null
+  if (search?.pending && search.failure === null) return true
   const read = subscriptions.filter(({ asOf }) => asOf !== null)
   const counted =
     read.length > 0 ? read : subscriptions.filter(({ subscription_uid }) => awaited.has(subscription_uid))
