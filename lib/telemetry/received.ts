@@ -136,6 +136,10 @@ function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Val
       seen.add(next)
       if (typeof next === 'object') {
         const held = heldIn(next)
+        if (!held) {
+          left = -1
+          break
+        }
         for (const value of held.values) rest.push(value)
         for (const name of held.names) {
           if (names.has(name)) continue
@@ -155,8 +159,8 @@ function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Val
   return { short, long: [...long].join('\n'), isWhole: left >= 0 }
 }
 
-/** Throws for an object that may hold what only its own code can see: one of a class, such as `URL` or `Buffer`. */
-function heldIn(value: object): { names: string[]; values: unknown[] } {
+/** Undefined for an object that may hold what only its own code can see: one of a class, such as `URL` or `Buffer`. */
+function heldIn(value: object): { names: string[]; values: unknown[] } | undefined {
   const fields = Reflect.ownKeys(value).filter((key) => !(Array.isArray(value) && key === 'length'))
   const held = fields.map((key) => (value as Record<string | symbol, unknown>)[key])
   const names = fields.map(String)
@@ -167,7 +171,7 @@ function heldIn(value: object): { names: string[]; values: unknown[] } {
   if (prototype === Set.prototype) return { names, values: [...held, ...(value as Set<unknown>)] }
   if (prototype === Map.prototype)
     return { names, values: [...held, ...[...(value as Map<unknown, unknown>)].flat()] }
-  throw new TypeError('of a class')
+  return undefined
 }
 
 /** The texts of a date, as its own functions make them. */
