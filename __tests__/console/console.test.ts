@@ -215,6 +215,11 @@ describe('consoleRouter', () => {
         const reply = await operator.act('refresh', input, headers)
         expect([input, reply.status, reply.body.code]).toEqual([input, status, code])
       }
+      for (const [bytes, status] of [
+        [16_384, 200],
+        [16_385, 413],
+      ] as const)
+        expect((await operator.act('refresh', '{"business_uid":"b"}'.padEnd(bytes))).status).toBe(status)
     })
 
     it('is cut off at the size limit, even without a content length', async () => {

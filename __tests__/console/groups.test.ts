@@ -19,6 +19,23 @@ describe('the groups of failures', () => {
     ])
   })
 
+  it('are listed by their size, whichever failed last', async () => {
+    const { marketplace, platform, operator } = await stage()
+    marketplace.on('application/installed', ({ data }) => {
+      throw new Error(data.business_id === 'last' ? 'no room' : 'no ledger')
+    })
+    for (const business of ['b1', 'b2', 'last']) {
+      platform.install(business)
+      await platform.settled()
+    }
+    await until('three are dead', async () => (await marketplace.health()).counts?.dead === 3)
+    const { body } = await operator.read('attention')
+    expect(body.groups).toMatchObject([
+      { count: 2, error: 'Error: no ledger' },
+      { count: 1, error: 'Error: no room' },
+    ])
+  })
+
   it('differ by handler, class, message, and short numbers', () => {
     const texts = ['Error: a', 'TypeError: a', 'Error: b', 'Error: a 503', 'Error: a 502', 'Error: x.5432']
     expect(new Set(texts.map((error) => cause(error))).size).toBe(6)
