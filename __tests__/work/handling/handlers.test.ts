@@ -134,6 +134,21 @@ describe('a handler', () => {
     expect(await marketplace.explain(B1)).toMatchObject({ entitled: true })
   })
 
+  it('H9 gets a payload frozen that has a longer list than a call may have arguments', async () => {
+    const { marketplace, deliver } = await createScene({ bodyLimitBytes: 1_000_000 })
+    const lists: unknown[] = []
+    marketplace.on('application/installed', ({ data }) => void lists.push(data.list))
+    marketplace.onUnrecognised(({ envelope }) => void lists.push((envelope as { list: unknown }).list))
+    const list = Array<number>(200_000).fill(0)
+    const event = sampleDelivery('application/installed', { business_id: B1, list })
+    for (const body of [event, { list }]) await deliver(body)
+    await marketplace.settled()
+    expect(lists.map((each) => [(each as unknown[]).length, Object.isFrozen(each)])).toEqual([
+      [200_000, true],
+      [200_000, true],
+    ])
+  })
+
   it('H9 gets what the schema of an own event has made as it is: bytes, and objects that the app goes on using', async () => {
     const plans = { pro: { seats: 5 } }
     const rated = defineEvent({
