@@ -135,7 +135,7 @@ function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Val
       if (seen.has(next) || next === undefined || next === null || typeof next === 'boolean') continue
       seen.add(next)
       if (typeof next === 'object') {
-        const held = heldIn(next)
+        const held = heldIn(next, left)
         if (!held) {
           left = -1
           break
@@ -159,20 +159,40 @@ function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Val
   return { short, long: [...long].join('\n'), isWhole: left >= 0 }
 }
 
-/** Undefined for an object that may hold what only its own code can see: one of a class, such as `URL` or `Buffer`. */
-function heldIn(value: object): { names: string[]; values: unknown[] } | undefined {
+/**
+ * Undefined for an object that may hold what only its own code can see: one of a class, such as `URL` or `Buffer`. Also for one
+ * with more than `most` elements.
+ */
+function heldIn(value: object, most: number): { names: string[]; values: unknown[] } | undefined {
+  const kind = WALKED.get(Object.getPrototypeOf(value))
+  if (!kind || kind.count(value as never) > most) return undefined
   const fields = Reflect.ownKeys(value).filter((key) => !(Array.isArray(value) && key === 'length'))
   const held = fields.map((key) => (value as Record<string | symbol, unknown>)[key])
-  const names = fields.map(String)
-  const prototype: unknown = Object.getPrototypeOf(value)
-  if (prototype === Object.prototype || prototype === null) return { names, values: held }
-  if (prototype === Array.prototype) return { names: [], values: held }
-  if (prototype === Date.prototype) return { names, values: [...held, ...formsOf(value as Date)] }
-  if (prototype === Set.prototype) return { names, values: [...held, ...(value as Set<unknown>)] }
-  if (prototype === Map.prototype)
-    return { names, values: [...held, ...[...(value as Map<unknown, unknown>)].flat()] }
-  return undefined
+  const names = Array.isArray(value) ? [] : fields.map(String)
+  return { names, values: [...held, ...kind.beside(value as never)] }
 }
+
+/** The number of elements of an object, and what it holds beside its fields. */
+interface Walked {
+  count(value: never): number
+  beside(value: never): unknown[]
+}
+
+const FIELDS_ALONE: Walked = { count: () => 0, beside: () => [] }
+const WALKED: ReadonlyMap<unknown, Walked> = new Map<unknown, Walked>([
+  [Object.prototype, FIELDS_ALONE],
+  [null, FIELDS_ALONE],
+  [Array.prototype, { count: (list: unknown[]) => list.length, beside: () => [] }],
+  [Date.prototype, { count: () => 0, beside: formsOf }],
+  [Set.prototype, { count: (set: Set<unknown>) => set.size, beside: (set: Set<unknown>) => [...set] }],
+  [
+    Map.prototype,
+    {
+      count: (map: Map<unknown, unknown>) => map.size,
+      beside: (map: Map<unknown, unknown>) => [...map].flat(),
+    },
+  ],
+])
 
 /** The texts of a date, as its own functions make them. */
 function formsOf(date: Date): unknown[] {

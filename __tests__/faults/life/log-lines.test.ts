@@ -367,6 +367,21 @@ describe('L47 a line of the log', () => {
     expect(dead.filter(({ error }) => /no .*(?:canary|2077)/.test(String(error)))).toHaveLength(9)
   })
 
+  it('L48 is made without a look into what holds values for its own code alone, however large', async () => {
+    const { all, logger } = collecting()
+    let looks = 0
+    const photo = Object.defineProperty(Buffer.alloc(10), 'size', { enumerable: true, get: () => ++looks })
+    const data = z.object({ business_id: z.string(), photo: z.string().transform(() => photo) })
+    const rated = defineEvent({ entity_name: 'application', event_type: 'rated', data, tokens: ['app'] })
+    const { marketplace, deliver } = await createScene({ logger, events: { 'application/rated': rated } })
+    marketplace.onAny(() => {
+      throw new TypeError('no room')
+    })
+    await deliver({ entity_name: 'application', event_type: 'rated', data: { business_id: 'b0', photo: '' } })
+    await until('its line', () => all().join().includes('failed: TypeError, whose message may repeat'))
+    expect(looks).toBe(0)
+  })
+
   it('L48 contains nothing of what code decodes in a request', async () => {
     const { all, logger } = collecting()
     const NAME = 'Anna Müller'
