@@ -1,5 +1,6 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import type { Decision, HistoryItem, JournalEntry, Marketplace } from '../../lib/index.js'
 import { auditUid } from '../../lib/store/journal/audit.js'
@@ -14,7 +15,7 @@ import { jsonLines, runCli, runCliHere, settingsFor, startInTerminal } from '../
 import type { Ended } from '../support/processes/running-process.js'
 import { createScene, OUR_ITEM, openMarketplace } from '../support/scene.js'
 import { addDeadEntries, addSubscriptions } from '../support/scenes/large-tables.js'
-import { until } from '../support/until.js'
+import { gate, until } from '../support/until.js'
 
 describe.each(ENGINE_NAMES)('the command line on %s', (name) => {
   const engine = useEngine(name)
@@ -214,6 +215,34 @@ export default {
     expect(stderr).toContain('Check that the app runs with its worker on')
     expect(code).toBe(3)
   })
+
+  // On SQLite the command may not share the file with the app.
+  if (name === 'PostgreSQL')
+    it('prints that no worker has read a subscription that a search has found meanwhile', async () => {
+      const { run, platform, env } = await seeded()
+      const begun = gate()
+      const findSubscriptions = () => begun.opened.then(() => ['s-new'])
+      const options = { store: env.MARKETPLACE_STORE as string, platform: { findSubscriptions } }
+      const marketplace = openMarketplace(platform, {
+        ...options,
+        freshness: { waitMs: 0 },
+        ...internals({ callTimeoutMs: 30_000 }),
+      })
+      platform.faults.add({ on: 'delivery', kind: 'drop' })
+      platform.faults.add({ on: 'read', kind: 'slow', ms: 9_000 })
+      platform.purchase({ business_uid: 'b-new', payment: 'succeeded', subscription_uid: 's-new' })
+      expect(await marketplace.isEntitled('b-new')).toBe(false)
+      const refreshed = run(['refresh', 'b-new', '--wait', '4', '--json'])
+      await until('it has begun', async () => (await marketplace.journal.list({ kind: 'action' })).length > 0)
+      await sleep(500)
+      begun.open()
+      const { code, stdout, stderr } = await refreshed
+      expect(jsonLines(stdout)).toMatchObject([
+        { isRead: false, reason: 'not_read_yet', search: { answered: true } },
+      ])
+      expect(stderr).toContain('Check that the app runs with its worker on')
+      expect(code).toBe(3)
+    })
 
   it('tracks nothing that the platform does not show, or that it cannot ask for, except with --force', async () => {
     const { run, env } = await seeded()

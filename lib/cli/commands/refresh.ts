@@ -101,13 +101,15 @@ const MOST_AWAITED = 1_000
 
 /**
  * Whether a requested read was not tried yet, by the rule of `businesses.refresh`: of the subscriptions that were read
- * before, or if none was, of those in `awaited`, which were stored before the request. And whether the search for one was
- * not, if it is owed.
+ * before, or if none was, of those in `awaited`, which were stored before the request, and of those that a search has found
+ * since. And whether the search was not, if it is owed.
  */
 function isWaiting({ subscriptions, search }: Decision, awaited: ReadonlySet<string>): boolean {
   if (search?.pending && search.failure === null) return true
   const read = subscriptions.filter(({ asOf }) => asOf !== null)
   const counted =
-    read.length > 0 ? read : subscriptions.filter(({ subscription_uid }) => awaited.has(subscription_uid))
+    read.length > 0
+      ? read
+      : subscriptions.filter(({ subscription_uid }) => search?.answered || awaited.has(subscription_uid))
   return counted.some(({ pending, failure }) => pending && failure === null)
 }
