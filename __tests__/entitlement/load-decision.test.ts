@@ -1,11 +1,21 @@
 import { describe, expect, it } from '@jest/globals'
 import { SECOND } from '../../lib/base/clock.js'
 import type { Decision } from '../../lib/entitlement/decide.js'
-import { createDecisionLoads } from '../../lib/entitlement/load-decision.js'
-import type { Subscription } from '../../lib/store/port/store.js'
+import { createDecisionLoads, type Searches } from '../../lib/entitlement/load-decision.js'
+import type { Search, Subscription } from '../../lib/store/port/store.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
-import { ruled } from '../support/scenes/reader.js'
+import { ruled, subscriptionOf } from '../support/scenes/reader.js'
 import { gate } from '../support/until.js'
+
+const ANSWERED: Search = {
+  isAnswered: true,
+  pending: false,
+  isAsked: true,
+  wantedAt: 0,
+  answeredAt: 0,
+  nextAt: null,
+  failure: null,
+}
 
 describe('a load of a decision', () => {
   it('queries an unresponsive database once a second, and answers from memory in between', async () => {
@@ -120,10 +130,34 @@ describe('a load of a decision', () => {
     await second
     expect(kept).toHaveLength(1)
   })
+
+  it.each([
+    ['answered', ANSWERED],
+    ['deleted, because what it has found was read', undefined],
+  ])('J100 knows what a search has found that was %s between its two queries', async (_what, search) => {
+    let stored: Subscription[] = []
+    const { loads, load } = loading({
+      subscriptionsOf: async () => stored,
+      searches: {
+        async searchOf() {
+          stored = [subscriptionOf()]
+          return search
+        },
+      },
+    })
+    expect(await load()).toMatchObject({ reason: 'not_read_yet', known: false })
+    expect(await loads.soFar('b')).toMatchObject({ reason: 'not_read_yet' })
+  })
 })
 
 /** Loads of one business from a store that answers when the test lets it. */
-function loading() {
+function loading({
+  subscriptionsOf,
+  searches,
+}: {
+  subscriptionsOf?: () => Promise<Subscription[]>
+  searches?: Searches
+} = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   const answers: ReturnType<typeof gate<Subscription[]>>[] = []
   const kept: Decision[] = []
@@ -131,6 +165,7 @@ function loading() {
     store: {
       readFirst: async () => {},
       subscriptionsOf() {
+        if (subscriptionsOf) return subscriptionsOf()
         const answer = gate<Subscription[]>()
         answers.push(answer)
         return answer.opened
@@ -144,6 +179,7 @@ function loading() {
     },
     clock: clock.forProcess(),
     during: (query) => query,
+    searches,
   })
   return {
     clock,

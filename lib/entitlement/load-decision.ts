@@ -86,9 +86,7 @@ export function createDecisionLoads(options: {
           superseded = false
           queriedAt = clock.monotonic()
           isQuerying = true
-          const subscriptions = await store.subscriptionsOf(businessUid)
-          const isSearched = searches && !subscriptions.some((each) => isOfApp(each, rules))
-          const search = isSearched ? await searchFor(businessUid, searches) : undefined
+          const { subscriptions, search } = await storedOf(businessUid)
           isQuerying = false
           if (!isPutFirst && isBehindOthers(subscriptions, clock.now())) {
             isPutFirst = true
@@ -141,6 +139,17 @@ export function createDecisionLoads(options: {
   function leftMs(subscription: Subscription): number {
     const since = owedSince(subscription)
     return since === null ? 0 : waitMs - Math.max(0, clock.now() - since)
+  }
+
+  /** The subscriptions of a business, and the search for one if none to the app was read. */
+  async function storedOf(businessUid: string) {
+    const subscriptions = await store.subscriptionsOf(businessUid)
+    if (!searches || subscriptions.some((each) => isOfApp(each, rules)))
+      return { subscriptions, search: undefined }
+    const search = await searchFor(businessUid, searches)
+    // What a search has found is stored with its answer, perhaps since. One that has found what was read is deleted.
+    const mayHaveFound = search === undefined || search.isAnswered
+    return { subscriptions: mayHaveFound ? await store.subscriptionsOf(businessUid) : subscriptions, search }
   }
 
   /** The search for subscriptions of a business, which the first question requests; undefined: none is made. */

@@ -39,8 +39,10 @@ export function createRefreshAndWait<Decision>(options: {
       if (isSearching) await searches?.requestSearch?.(businessUid, 'refresh')
       for (;;) {
         // A failed read counts as done: it is tried again in the background, and the decision names the failure.
+        // First the search: what it has found is stored with its answer.
+        const search = isSearching ? await searches?.searchOf(businessUid) : undefined
         const subscriptions = await store.subscriptionsOf(businessUid)
-        isSearching &&= !hasOne(subscriptions) && isOwed(await searches?.searchOf(businessUid))
+        isSearching &&= !hasOne(subscriptions) && isOwed(search)
         if (!isSearching)
           awaited ??= new Map(
             subscriptions.map(({ subscriptionUid, generation }) => [subscriptionUid, generation]),
