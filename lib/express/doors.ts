@@ -28,8 +28,8 @@ export type RequestListener = (req: any, res: any) => unknown
 /** The two entrances for deliveries, middleware and a listener; see `createTakeDelivery` for their replies. */
 export function createDoors(
   options: ReceiverOptions & {
-    /** Called with the error that `otherwise` threw or rejected with, and what it was given. */
-    onOtherwiseError?: (error: unknown, given: Given) => void
+    /** Called with the error that `otherwise` threw or rejected with, and with what returns what it was given. */
+    onOtherwiseError?: (error: unknown, given: () => Given) => void
   },
 ) {
   const { clock, onOtherwiseError = () => {} } = options
@@ -39,7 +39,7 @@ export function createDoors(
     const fail = (error: unknown) => {
       // Express cuts the path of a mount off `url`.
       const { url, originalUrl } = req as BodyRequest & { originalUrl?: unknown }
-      onOtherwiseError(error, givenWith(req, [url, originalUrl], hasBody(req) ? undefined : ''))
+      onOtherwiseError(error, () => givenWith(req, [url, originalUrl], hasBody(req) ? undefined : ''))
       if (res.headersSent) cutOff(res, req)
       else reply(req, res, 500, '', {}, clock)
     }

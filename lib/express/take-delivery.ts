@@ -27,15 +27,15 @@ export interface ReceiverOptions {
   clock: Clock
   /**
    * Called with the outcome of every request. The error's `cause` is the error of `accept` or `verifyDelivery`.
-   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery. `given`: what
-   * `verifyDelivery` was given, if it has failed.
+   * `isDelivery`: false if the secret is wrong and the request does not look like a delivery. `given`
+   * returns what `verifyDelivery` was given, if it has failed.
    */
   count?:
     | ((
         outcome: DeliveryOutcome,
         error: MarketplaceError | undefined,
         isDelivery: boolean,
-        given: Given,
+        given: (() => Given) | undefined,
       ) => void)
     | undefined
 }
@@ -89,7 +89,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
       reply(req, res, 404, '', {}, clock)
       return
     }
-    const refuse = (thrown: unknown, outcome?: DeliveryOutcome, given?: Given) => {
+    const refuse = (thrown: unknown, outcome?: DeliveryOutcome, given?: () => Given) => {
       const error = ownCode(thrown) ? (thrown as MarketplaceError) : notAccepted(thrown)
       tally(outcome ?? error.code, error, true, given)
       const headers = error.code === 'method_not_allowed' ? { Allow: 'POST' } : {}
@@ -118,7 +118,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     body: Body,
     presented: string,
     secret: number,
-    refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: Given) => void,
+    refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: () => Given) => void,
   ): void {
     const { text, envelopes, acknowledgement } = envelopesOf(body)
     let isOpen = true
@@ -127,7 +127,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     const fail = (cause: unknown, isOurs = isVerified) => {
       if (!isOpen) return
       // The path before the secret is the app's own.
-      const given = isOurs ? undefined : givenWith(req, [presented, queryOf(req.url)], text)
+      const given = isOurs ? undefined : () => givenWith(req, [presented, queryOf(req.url)], text)
       end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', given))
     }
     const acknowledge = (receipts: readonly Receipt[]) => {
@@ -186,7 +186,12 @@ export function createTakeDelivery(options: ReceiverOptions) {
   }
 
   /** Counts the outcome of a request. An error of `count` must neither lose the reply nor end the process. */
-  function tally(outcome: DeliveryOutcome, error?: MarketplaceError, isDelivery = true, given?: Given): void {
+  function tally(
+    outcome: DeliveryOutcome,
+    error?: MarketplaceError,
+    isDelivery = true,
+    given?: () => Given,
+  ): void {
     try {
       count?.(outcome, error, isDelivery, given)
     } catch {

@@ -63,8 +63,13 @@ export function createReporting(options: {
   }
 
   return {
-    /** `given`: what `verifyDelivery` was given, which its error may quote. */
-    delivery(outcome: string, error: { cause?: unknown } | undefined, isDelivery: boolean, given: Received) {
+    /** `given` returns what `verifyDelivery` was given, which its error may quote. */
+    delivery(
+      outcome: string,
+      error: { cause?: unknown } | undefined,
+      isDelivery: boolean,
+      given: (() => Received) | undefined,
+    ) {
       // Anybody with the delivery secret can cause this one, so it must not take instances out of rotation, nor look like a
       // store that does not write.
       const { cause } = error ?? {}
@@ -185,8 +190,8 @@ export function createReporting(options: {
       telemetry.report('info', fields, 'A person did something that the journal records')
     },
 
-    otherwiseFailed(error: unknown, given: Received) {
-      telemetry.warn('otherwise_failed', () => said(error, given), classOf(error))
+    otherwiseFailed(error: unknown, given: () => Received) {
+      telemetry.warn('otherwise_failed', () => said(error, given()), classOf(error))
     },
 
     /** The request that the function gets may have a session, so it is not known what the function was given. */

@@ -78,16 +78,16 @@ export function createTelemetry({
     },
 
     /**
-     * A failure in the background, counted and logged by its code. `received`: what the code of the app was given which has
-     * failed.
+     * A failure in the background, counted and logged by its code. `received` returns what the code of the
+     * app was given which has failed; it is called only for a line that is written.
      */
-    failure(area: FailureArea, error: unknown, received?: Received) {
+    failure(area: FailureArea, error: unknown, received?: () => Received) {
       const code = ownCode(error)
       count('failures', { area, code: code ?? 'unexpected' })
       log(area, code ?? 'unexpected', lineOf, 'error')
 
       function lineOf(): LogLine {
-        const { message, stack } = said(error, received)
+        const { message, stack } = said(error, received?.())
         // Our own messages say what cannot be done.
         return { message: code ? message : `${FAILED[area]}: ${message}`, stack }
       }
