@@ -36,7 +36,7 @@ export function createPostgresEngine(options: {
   const { connection, schema, maxConnections, preparedStatements: isNamed = true, clock, warn } = options
   const connections = createConnections(connection, clock, maxConnections)
   const listener = createNotifications({ connections, channel: schema, clock, warn })
-  const { transact, writeAll, holdWrites } = createTransactions({ connections, schema, isNamed })
+  const { transact, read, writeAll, holdWrites } = createTransactions({ connections, schema, isNamed })
 
   let role = ''
   let hasOpened = false
@@ -65,7 +65,7 @@ export function createPostgresEngine(options: {
     clock,
 
     // A read is a transaction too, because the settings hold only in one.
-    read: (work) => write(work),
+    read: (work) => insist(() => read(work)),
     write,
     writeAll: (writes) => {
       const queries = writes.flatMap(engine.queriesOf)

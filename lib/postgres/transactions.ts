@@ -60,17 +60,48 @@ export function createTransactions(options: {
     return [{ text: 'begin' }, { text, values: [], name: nameFor(text) }]
   }
 
+  /**
+   * Begins, and runs the statements of `work` in the order of its calls. In a pipeline none waits for the answer to the one
+   * before, nor the first for that to the beginning: while deliveries keep the event loop busy, each answer takes one of its turns.
+   */
+  async function inTransaction<T>(connection: PostgresConnection, work: (trx: Connection) => Promise<T>) {
+    const { isPipelined } = connection
+    const begun = connection.queryAll(beginning(connection, search))
+    // The first statement reports it.
+    begun.catch(() => {})
+    if (!isPipelined) await explained(() => begun)
+    let before: Promise<unknown> = begun
+    return work({
+      placeholder,
+      query(each) {
+        const send = () => connection.query(each.text, each.values, nameOf(each))
+        const sent = isPipelined ? send() : before.then(send, send)
+        before = sent
+        return explained(async () => (await Promise.all([begun, sent]))[1])
+      },
+    })
+  }
+
   return {
+    /** Resolves when the transaction is committed. */
     transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        await explained(() => connection.queryAll(beginning(connection, search)))
-        const result = await work({
-          placeholder,
-          query: (each) => explained(() => connection.query(each.text, each.values, nameOf(each))),
-        })
+        const result = await inTransaction(connection, work)
         await explained(() => connection.query('commit'))
         return result
       }),
+
+    /** As `transact`, for queries that only read: nobody waits until the transaction has ended. */
+    async read<T>(work: (db: Connection) => Promise<T>): Promise<T> {
+      const connection = await explained(() => connections.acquire())
+      try {
+        return await inTransaction(connection, work)
+      } finally {
+        // After an error, `commit` rolls back.
+        const ended = connection.query('commit').catch(() => {})
+        ended.finally(() => connection.release())
+      }
+    },
 
     /** Runs queries whose rows nobody needs. Where the driver has a pipeline, they take one round trip together. */
     writeAll(queries: readonly Query[]): Promise<void> {

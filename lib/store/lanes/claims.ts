@@ -66,12 +66,11 @@ export function createLaneClaims(options: {
     }
   }
 
-  /** Leases due lanes, of each class the longest due. Returns their classes by key. */
-  async function lease(
+  /** Picks and locks due lanes, of each class the longest due. Returns their classes by key. */
+  async function pick(
     trx: Connection,
     topics: readonly DueTopic[],
-    { limit, leaseMs, exceptKeys, choose = ([first]) => first }: ClaimLanes,
-    token: string,
+    { limit, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     look: LookBack,
   ): Promise<Map<string, LaneUrgency>> {
     // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
@@ -87,12 +86,7 @@ export function createLaneClaims(options: {
       select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
     for (const { topic } of topics)
       look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
-    const picked = pickLanes(due, limit, choose)
-    if (picked.size > 0)
-      await sql`
-        update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${leaseMs}
-        where ${engine.isOneOf('key', [...picked.keys()])}`.execute(trx)
-    return picked
+    return pickLanes(due, limit, choose)
   }
 
   async function claimDue(
@@ -104,15 +98,17 @@ export function createLaneClaims(options: {
     const due = known ?? (await dueAmong(trx, options.topics, look))
     if (due.length === 0) return []
     const token = newLeaseToken()
-    const leased = await lease(trx, due, options, token, look)
+    const leased = await pick(trx, due, options, look)
     if (leased.size === 0) return []
     const keys = [...leased.keys()]
-    const heads = await headsOf(
-      engine,
-      trx,
-      keys,
-      Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length))),
-    )
+    const count = Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length)))
+    // At once: neither needs the other.
+    const [heads] = await Promise.all([
+      headsOf(engine, trx, keys, count),
+      sql`
+        update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${options.leaseMs}
+        where ${engine.isOneOf('key', keys)}`.execute(trx),
+    ])
     const topics = new Set(options.topics)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)
     const claims = [...leased].map(([key, urgency]): LaneClaim => {
