@@ -1,5 +1,9 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { execFile } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rename, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { promisify } from 'node:util'
 import { afterAll, beforeAll } from '@jest/globals'
 import chromium from '@sparticuz/chromium'
 import { type Browser, type BrowserContextOptions, chromium as browserType, type Page } from 'playwright-core'
@@ -33,12 +37,33 @@ let browser: Browser
 export function useBrowser() {
   beforeAll(async () => {
     browser = await browserType.launch({
-      executablePath: await chromium.executablePath(),
+      executablePath: await unpacked(),
       args: ARGS,
       headless: true,
     })
   }, 180_000)
   afterAll(() => browser?.close())
+}
+
+/**
+ * The path of the browser, which the first test on a machine unpacks: into a folder of its own, which then gets its name. Nobody
+ * starts a browser that another test file still writes, or of which an interrupted run has left half.
+ */
+async function unpacked(): Promise<string> {
+  const root = dirname(dirname(dirname(require.resolve('@sparticuz/chromium'))))
+  const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+  const folder = join(tmpdir(), `marketplace-webhooks-chromium-${version}`)
+  if (!existsSync(folder)) {
+    const made = await mkdtemp(`${folder}-`)
+    const unpack = "import('@sparticuz/chromium').then(({ default: it }) => it.executablePath())"
+    await promisify(execFile)(process.execPath, ['--eval', unpack], {
+      cwd: __dirname,
+      env: { ...process.env, TMPDIR: made, TEMP: made },
+    })
+    // Another test file may have been faster.
+    await rename(made, folder).catch(() => rm(made, { recursive: true }))
+  }
+  return join(folder, 'chromium')
 }
 
 export async function openPage(url: string, options: BrowserContextOptions = {}): Promise<Page> {
