@@ -6,7 +6,8 @@ import { onCleanUp } from '../clean-up.js'
 
 /**
  * A pooler in transaction mode: each transaction, or single statement, goes to another of `size` connections, and
- * settings of a session are lost between them. Notifications never arrive.
+ * settings of a session are lost between them. Notifications never arrive. Without a pipeline a connection takes one statement at
+ * a time.
  */
 export function createTransactionPooler(connectionString: string, size = 3): PostgresPool {
   const servers = Array.from({ length: size }, () => {
@@ -34,19 +35,15 @@ export function createTransactionPooler(connectionString: string, size = 3): Pos
   function connect(): PostgresClient {
     const events = new EventEmitter()
     let pinned: Awaited<ReturnType<typeof take>> | undefined
+    let isBusy = false
     return {
       async query(query) {
-        pinned ??= await take()
-        const { client, done } = pinned
-        if (/^begin\b/.test(query.text)) return client.query(query as pg.QueryConfig)
-        const isOver = /^(commit|rollback)$/.test(query.text) || !(await inTransaction(client))
+        if (isBusy) throw new Error('a statement before the answer to the one before it')
+        isBusy = true
         try {
-          return await client.query(query as pg.QueryConfig)
+          return await run(query)
         } finally {
-          if (isOver) {
-            pinned = undefined
-            done()
-          }
+          isBusy = false
         }
       },
       release() {
@@ -56,6 +53,21 @@ export function createTransactionPooler(connectionString: string, size = 3): Pos
       },
       on: (event, listener) => events.on(event, listener),
       off: (event, listener) => events.off(event, listener),
+    }
+
+    async function run(query: Parameters<PostgresClient['query']>[0]) {
+      pinned ??= await take()
+      const { client, done } = pinned
+      if (/^begin\b/.test(query.text)) return client.query(query as pg.QueryConfig)
+      const isOver = /^(commit|rollback)$/.test(query.text) || !(await inTransaction(client))
+      try {
+        return await client.query(query as pg.QueryConfig)
+      } finally {
+        if (isOver) {
+          pinned = undefined
+          done()
+        }
+      }
     }
   }
 

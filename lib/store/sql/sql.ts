@@ -76,7 +76,10 @@ export interface Query {
 
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
-  /** The rows that a statement returns; every number of SQL is a number. Rejects with a `MarketplaceError`. */
+  /**
+   * The rows that a statement returns; every number of SQL is a number. Statements run in the order of the calls, also of those
+   * that do not wait for the one before. Rejects with a `MarketplaceError`.
+   */
   query(query: Query): Promise<unknown[]>
   /** The placeholder of the parameter with this number, from 1. */
   placeholder(number: number): string
