@@ -131,7 +131,8 @@ describe.each(ENGINE_NAMES)('with tens of thousands of other rows, on %s', (engi
       process.stdout.write(`${engineName}: waits of ${waits.map(Math.round).join(', ')} ms\n`)
     const reads = (what: string) => begun.filter(([uid]) => uid.startsWith(what)).length
     for (const what of ['overdue', 'import', 'made up']) expect([what, reads(what) > 0]).toEqual([what, true])
-    expect(Math.max(...waits)).toBeLessThan(1_000)
+    // Behind the overdue ones it would begin after minutes.
+    expect(Math.max(...waits)).toBeLessThan(5_000)
   }, 120_000)
 
   it('E24 a purchase is among the next few reads although ten thousand forged rows wait for theirs', async () => {
