@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import type { Clock } from '../../lib/base/clock.js'
+import { type Clock, systemClock } from '../../lib/base/clock.js'
 import { createAcceptance } from '../../lib/store/acceptance.js'
 import type { Allowance, Size } from '../../lib/store/allowance.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
@@ -25,7 +25,7 @@ describe('C26 the shared commit of deliveries', () => {
   it('contains no more rows than its bound', async () => {
     const { submit, batches } = committer()
     await Promise.all(Array.from({ length: 700 }, () => submit({ kib: 0 })))
-    expect(batches.map(({ length }) => length)).toEqual([300, 300, 100])
+    expect(batches.map(({ length }) => length)).toEqual([150, 150, 150, 150, 100])
   })
 
   it('refuses items at once when more than 64 MiB wait, and accepts them when there is room again', async () => {
@@ -268,7 +268,7 @@ describe('C26 the shared commit of deliveries', () => {
 
   it('C395 stores no large call that was turned away while it waited for room', async () => {
     const { submit, accept, batches, time } = committer({
-      measure: () => time.sleep(1_000),
+      measure: () => time.sleep(1_000).then(() => 0),
       most: { ...SMALL_ALLOWANCE, known: { rows: 10, bytes: MIB } },
       known: ['0'],
     })
@@ -298,7 +298,7 @@ describe('C26 the shared commit of deliveries', () => {
   it('A60 lets made-up calls that wait for a measurement take no place from what was read before', async () => {
     const hold = gate()
     const { submit, batches } = committer({
-      measure: () => hold.opened,
+      measure: () => hold.opened.then(() => 0),
       most: { ...SMALL_ALLOWANCE, known: { rows: 100, bytes: MIB } },
       maxWaiting: { rows: 2, bytes: MIB },
       known: ['1'],
@@ -313,6 +313,31 @@ describe('C26 the shared commit of deliveries', () => {
     expect(batches.flat().slice(10)).toEqual([1, 1, 1])
     hold.open()
     await Promise.allSettled(waiting)
+  })
+
+  it('A60 refuses what finds no room only after a second, and at once what finds no room to wait for that', async () => {
+    let isFull = false
+    const { submit } = committer({
+      clock: systemClock,
+      measure: async () => (isFull ? 10 : 0),
+      most: SMALL_ALLOWANCE,
+      maxWaiting: { rows: 2, bytes: MIB },
+    })
+    for (let row = 0; row < 9; row++) await submit({ kib: 1 })
+    isFull = true
+    // It has the store measured.
+    await submit({ kib: 1 }).catch(() => {})
+    const refused = async () => {
+      const begunAt = performance.now()
+      const code = await submit({ kib: 1 }).catch((error) => error.code)
+      return [code, performance.now() - begunAt >= 990]
+    }
+    // Twice as many small ones may wait.
+    const waiting = [1, 2, 3, 4].map(refused)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+    expect(await refused()).toEqual(['delivery_turned_away', false])
+    expect(await Promise.all(waiting)).toEqual(Array(4).fill(['delivery_turned_away', true]))
+    expect(await refused()).toEqual(['delivery_turned_away', true])
   })
 
   it('accepts a single item that is larger than the bound of everything that waits', async () => {
@@ -332,8 +357,8 @@ function committer({
   clock = {},
   ...bounds
 }: {
-  /** Each of the queries that count what is stored. They find nothing. */
-  measure?(): Promise<void>
+  /** Each of the queries that count what is stored. They find so many rows, by default none. */
+  measure?(): Promise<number | undefined>
   /** Resolves when the store is open. By default it is. */
   opening?: Promise<void>
   most?: Allowance
@@ -354,13 +379,12 @@ function committer({
         work({
           placeholder: () => '?',
           async query() {
-            await measure?.()
-            return [{ rows: 0, unread: 0, bytes: 0, unread_bytes: 0, last: null }]
+            const rows = (await measure?.()) ?? 0
+            return [{ rows, unread: rows, bytes: 0, unread_bytes: 0, last: null }]
           },
         }),
-      write: async () => {
-        throw new Error('nothing makes room here')
-      },
+      // Nothing makes room here.
+      write: async () => [] as never,
       skipLocked: sql``,
       byIndex: () => sql``,
       async writeAll(writes) {
