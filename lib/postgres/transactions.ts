@@ -61,33 +61,40 @@ export function createTransactions(options: {
   }
 
   /**
-   * Begins, and runs the statements of `work` in the order of its calls. In a pipeline none waits for the answer to the one
-   * before, nor the first for that to the beginning: while deliveries keep the event loop busy, each answer takes one of its turns.
+   * A transaction that runs its statements in the order of the calls. In a pipeline none waits for the answer to the one before, nor
+   * the first for that to the beginning: while deliveries keep the event loop busy, each answer takes one of its turns.
    */
-  async function inTransaction<T>(connection: PostgresConnection, work: (trx: Connection) => Promise<T>) {
+  async function begin(connection: PostgresConnection) {
     const { isPipelined } = connection
     const begun = connection.queryAll(beginning(connection, search))
-    // The first statement reports it.
-    begun.catch(() => {})
+    /** The answer to the last statement, or the first error of all before it. */
+    let last: Promise<unknown> = begun
+    last.catch(() => {})
     if (!isPipelined) await explained(() => begun)
-    let before: Promise<unknown> = begun
-    return work({
+    const trx: Connection = {
       placeholder,
       query(each) {
         const send = () => connection.query(each.text, each.values, nameOf(each))
-        const sent = isPipelined ? send() : before.then(send, send)
-        before = sent
-        return explained(async () => (await Promise.all([begun, sent]))[1])
+        const answer = isPipelined ? send() : last.then(send, send)
+        const inOrder = last.then(() => answer)
+        for (const each of [answer, inOrder]) each.catch(() => {})
+        last = inOrder
+        return explained(() => inOrder)
       },
-    })
+    }
+    return trx
   }
 
   return {
-    /** Resolves when the transaction is committed. */
+    /**
+     * Resolves when the transaction is committed. The commit is sent when `work` ends, and rolls back after an error of one of
+     * its statements.
+     */
     transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        const result = await inTransaction(connection, work)
-        await explained(() => connection.query('commit'))
+        const trx = await begin(connection)
+        const result = await work(trx)
+        await trx.query(COMMIT)
         return result
       }),
 
@@ -95,7 +102,7 @@ export function createTransactions(options: {
     async read<T>(work: (db: Connection) => Promise<T>): Promise<T> {
       const connection = await explained(() => connections.acquire())
       try {
-        return await inTransaction(connection, work)
+        return await work(await begin(connection))
       } finally {
         // After an error, `commit` rolls back.
         const ended = connection.query('commit').catch(() => {})
@@ -120,6 +127,8 @@ export function createTransactions(options: {
     },
   }
 }
+
+const COMMIT: Query = { text: 'commit', values: [] }
 
 /** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`

@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { sleep } from '../base/waiting.js'
 import type { Write } from '../store/sql/dialect.js'
-import type { Connection } from '../store/sql/sql.js'
+import type { Connection, Query } from '../store/sql/sql.js'
 import { placeholder, timesOf, valuesOf } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { sqliteCode } from './errors.js'
@@ -26,15 +26,36 @@ interface TransactionsOptions {
 export function createTransactions(options: TransactionsOptions) {
   const { mutex, readable, writable, time, beforeCommit, afterCommit, explain, clock } = options
 
-  const connection: Connection = {
-    placeholder,
-    async query({ text, values }) {
-      try {
-        return readable().all(text, values)
-      } catch (error) {
-        throw explain(error)
-      }
-    },
+  function all({ text, values }: Query) {
+    try {
+      return readable().all(text, values)
+    } catch (error) {
+      throw explain(error)
+    }
+  }
+
+  /**
+   * After a statement of a transaction has failed none runs any more, also of those that did not wait for it: SQLite may have
+   * rolled back by itself, and would commit the next one alone.
+   */
+  function untilOneFails() {
+    let failed: { error: unknown } | undefined
+    function throwFailed() {
+      if (failed) throw failed.error
+    }
+    const trx: Connection = {
+      placeholder,
+      async query(each) {
+        throwFailed()
+        try {
+          return all(each)
+        } catch (error) {
+          failed = { error }
+          throw error
+        }
+      },
+    }
+    return { trx, throwFailed }
   }
 
   /** One transaction. `work` may return no promise, because one costs more than writing a row. */
@@ -45,8 +66,10 @@ export function createTransactions(options: TransactionsOptions) {
       const current = await writable()
       await run('begin immediate', current)
       try {
-        const result = work(connection)
+        const { trx, throwFailed } = untilOneFails()
+        const result = work(trx)
         const done = result instanceof Promise ? await result : result
+        throwFailed()
         await commit()
         return done
       } catch (error) {
@@ -91,11 +114,11 @@ export function createTransactions(options: TransactionsOptions) {
 
   /** Queries outside of a transaction: between two of them others may use the connection. */
   const reading: Connection = {
-    ...connection,
-    async query(query) {
+    placeholder,
+    async query(each) {
       const unlock = await mutex.lock()
       try {
-        return await connection.query(query)
+        return all(each)
       } finally {
         unlock()
       }

@@ -13,14 +13,15 @@ import {
   type LaneClaim,
   type LaneFinish,
   type LaneUrgency,
+  type Leased,
   type Topic,
   topicOf,
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, topicsDueSince } from './heads.js'
+import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, otherTopics } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -42,37 +43,60 @@ export function createLaneClaims(options: {
   /** How many lanes the payloads of one claim allow, judged by the claims before. */
   let lanesThatFit = Number.POSITIVE_INFINITY
 
+  /** Leases of which no entry is handled: without entries, or their sync failed. */
+  let unbegun: Leased[] = []
+
+  async function returnUnbegun() {
+    if (unbegun.length === 0) return
+    const untried = unbegun.map((lease) => ({ ...lease, results: [], keepLease: false }))
+    await write((trx) => finishLanes(trx, untried))
+    unbegun = []
+  }
+
   const given = createGivenClaims(engine, 'lane')
   const lookBack = createLookBack(engine.clock)
   /** Topics that lanes have or had: the search for others leaves out their part of the index. */
   const seen = new Set<Topic>()
 
   /** The due classes of the topics among `named`. */
-  async function dueAmong(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
+  async function dueAmong(db: Connection, named: readonly Topic[]): Promise<DueTopic[]> {
     const among = new Set(named)
-    const due = await dueOfAll(db, named, look)
-    for (const topic of seen) if (due.every((each) => each.topic !== topic)) look.found(topic, 0)
+    const due = await dueTopics(engine, db)
     return due.filter(({ topic }) => isTopicAmong(among, topic))
-  }
-
-  async function dueOfAll(db: Connection, named: readonly Topic[], look: LookBack): Promise<DueTopic[]> {
-    if (engine.isLocal) return dueTopics(engine, db)
-    for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
-    if (look.isWhole) return dueTopics(engine, db)
-    for (;;) {
-      const { due, others } = await topicsDueSince(engine, db, [...seen], look)
-      if (others.length === 0) return due
-      for (const topic of others) seen.add(topic)
-    }
   }
 
   /** Picks and locks due lanes, of each class the longest due. Returns their classes by key. */
   async function pick(
     trx: Connection,
+    options: ClaimLanes,
+    known: readonly DueTopic[] | undefined,
+    look: LookBack,
+  ): Promise<Map<string, LaneUrgency>> {
+    const { topics: named } = options
+    if (engine.isLocal) return pickAmong(trx, known ?? (await dueAmong(trx, named)), options, look)
+    for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
+    const among = new Set(named)
+    for (;;) {
+      const classes = [...seen]
+        .filter((topic) => isTopicAmong(among, topic))
+        .flatMap((topic) => ([0, 1] as const).map((unread) => ({ topic, unread })))
+      // At once: the others are none but the first time.
+      const [others, picked] = await Promise.all([
+        otherTopics(trx, [...seen]),
+        pickAmong(trx, classes, options, look),
+      ])
+      if (others.length === 0) return picked
+      for (const topic of others) seen.add(topic)
+    }
+  }
+
+  async function pickAmong(
+    trx: Connection,
     topics: readonly DueTopic[],
     { limit, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     look: LookBack,
   ): Promise<Map<string, LaneUrgency>> {
+    if (topics.length === 0) return new Map()
     // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       ({ topic, unread }, i) => sql`select * from (
@@ -86,49 +110,51 @@ export function createLaneClaims(options: {
       select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
     for (const { topic } of topics)
       look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
-    return pickLanes(due, limit, choose)
+    return due.length === 0 ? new Map() : pickLanes(due, limit, choose)
   }
 
-  async function claimDue(
+  /** Leases due lanes. `heads`, their first entries, are known when the transaction has ended. */
+  async function lease(
     trx: Connection,
     options: ClaimLanes,
     known: readonly DueTopic[] | undefined,
     look: LookBack,
-  ): Promise<LaneClaim[]> {
-    const due = known ?? (await dueAmong(trx, options.topics, look))
-    if (due.length === 0) return []
-    const token = newLeaseToken()
-    const leased = await pick(trx, due, options, look)
-    if (leased.size === 0) return []
-    const keys = [...leased.keys()]
+  ): Promise<LeasedLanes> {
+    const leaseToken = newLeaseToken()
+    const urgencies = await pick(trx, options, known, look)
+    const keys = [...urgencies.keys()]
+    if (keys.length === 0) return { leases: [], urgencies, heads: Promise.resolve(new Map()) }
     const count = Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length)))
-    // At once: neither needs the other.
-    const [heads] = await Promise.all([
-      headsOf(engine, trx, keys, count),
+    const heads = headsOf(engine, trx, keys, count)
+    leftToTransaction(heads)
+    leftToTransaction(
       sql`
-        update lanes set lease_token = ${token}, due_at = ${engine.leaseNow()} + ${options.leaseMs}
+        update lanes set lease_token = ${leaseToken}, due_at = ${engine.leaseNow()} + ${options.leaseMs}
         where ${engine.isOneOf('key', keys)}`.execute(trx),
-    ])
-    const topics = new Set(options.topics)
+    )
+    return { leases: keys.map((id) => ({ id, leaseToken })), urgencies, heads }
+  }
+
+  /** The claims of leased lanes. Those that get no entries are returned. */
+  async function claimsOf(leased: LeasedLanes, named: readonly Topic[]): Promise<LaneClaim[]> {
+    const heads = await leased.heads
+    const topics = new Set(named)
     const offset = offsetOf([...heads.values()].flat()[0]?.now)
-    const claims = [...leased].map(([key, urgency]): LaneClaim => {
-      const entries = handedOut(heads.get(key) ?? [], { topics, lapses: 0, offset })
-      return { id: key, leaseToken: token, urgency, lapses: 0, entries }
+    const claims = leased.leases.map((lease): LaneClaim => {
+      const entries = handedOut(heads.get(lease.id) ?? [], { topics, lapses: 0, offset })
+      const urgency = leased.urgencies.get(lease.id) as LaneUrgency
+      return { ...lease, urgency, lapses: 0, entries }
     })
     // A lane may be without entries: an event that is accepted twice inserts a lane again after its entry has ended, a
     // holder that died may have ended the head, and the payloads of other lanes may have been enough for one claim.
-    const empty = claims.filter(({ entries }) => entries.length === 0).map(({ id }) => id)
-    const cut = empty.filter((key) => heads.get(key)?.length === 0)
-    await lanes.advance(
-      trx,
-      empty.filter((key) => !cut.includes(key)),
-      'all',
-    )
-    await lanes.advance(trx, cut, 'untried')
+    const empty = claims.filter(({ entries }) => entries.length === 0)
+    const cut = empty.filter(({ id }) => heads.get(id)?.length === 0)
     lanesThatFit =
       cut.length > 0 && bytesOf(heads) >= MAX_BYTES
-        ? keys.length - cut.length
+        ? claims.length - cut.length
         : Math.ceil(lanesThatFit * 1.25)
+    unbegun.push(...empty)
+    await returnUnbegun().catch(() => {})
     const seqOf = ({ id }: LaneClaim) => heads.get(id)?.[0]?.seq ?? 0
     return claims
       .filter(({ entries }) => entries.length > 0)
@@ -145,16 +171,20 @@ export function createLaneClaims(options: {
   }
 
   async function claimFrom(look: LookBack, options: ClaimLanes): Promise<LaneClaim[]> {
-    // A read first, so that an idle store is not written. After a full claim more lanes are most likely due.
+    // A read first, so that an idle store is not written. After a full claim more lanes are most likely due. On PostgreSQL it
+    // would cost as much as the claim.
     const due =
-      wasFull || given.mustReturn() ? undefined : await read((db) => dueAmong(db, options.topics, look))
+      !engine.isLocal || wasFull || given.mustReturn()
+        ? undefined
+        : await read((db) => dueAmong(db, options.topics))
     if (due?.length === 0) return []
     const limit = Math.min(options.limit, lanesThatFit)
-    const claims = await given.claim(
+    const leased = await given.claim(
       write,
-      (trx) => claimDue(trx, { ...options, limit }, due, look),
-      (made) => made,
+      (trx) => lease(trx, { ...options, limit }, due, look),
+      ({ leases }) => leases,
     )
+    const claims = await claimsOf(leased, options.topics)
     wasFull = claims.length === limit
     return claims
   }
@@ -177,16 +207,6 @@ export function createLaneClaims(options: {
     return undefined
   }
 
-  /** Claims whose sync failed. */
-  let unbegun: readonly LaneClaim[] = []
-
-  async function returnUnbegun() {
-    if (unbegun.length === 0) return
-    const untried = unbegun.map((claim) => ({ ...claim, results: [], keepLease: false }))
-    await write((trx) => finishLanes(trx, untried))
-    unbegun = []
-  }
-
   /**
    * Makes claims, and resolves when they are on disk: a handler must not see what a power cut could
    * still undo. A claim whose sync failed is returned, at once or before the next claim. Otherwise its lease would run out,
@@ -201,7 +221,7 @@ export function createLaneClaims(options: {
       await engine.durable(mark)
       return claims
     } catch (error) {
-      unbegun = claims
+      unbegun.push(...claims)
       await returnUnbegun().catch(() => {})
       throw error
     }
@@ -223,6 +243,12 @@ export function createLaneClaims(options: {
       return claimed
     },
   }
+}
+
+interface LeasedLanes {
+  leases: Leased[]
+  urgencies: ReadonlyMap<string, LaneUrgency>
+  heads: Promise<ReadonlyMap<string, readonly EntryRow[]>>
 }
 
 /** A topic, and one of its classes of lanes. */

@@ -2,7 +2,7 @@ import { storable } from '../../base/record.js'
 import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable, LanesTable } from '../sql/schema.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
 import type { Lanes } from './lanes.js'
 
 /**
@@ -48,18 +48,20 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     const held = locked.filter(({ key, lease_token: token }) => token !== null && token === tokens.get(key))
     const keys = new Set(held.map(({ key }) => key))
     const ours = finishes.filter(({ id, leaseToken }) => keys.has(id) && tokens.get(id) === leaseToken)
-    await writeResults(trx, ours)
-    // A new statement sees the entries that were accepted while the one before waited for its locks.
     const ended = new Set(ours.filter(({ keepLease }) => !keepLease).map(({ id }) => id))
     const tried = new Set(ours.filter(({ results }) => results.length > 0).map(({ id }) => id))
     const triedKeys = [...ended].filter((id) => tried.has(id))
     const untriedKeys = [...ended].filter((id) => !tried.has(id))
-    await lanes.advance(trx, triedKeys, 'all')
-    await lanes.advance(trx, untriedKeys, 'untried')
     const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
     const lapsed = stillLeased.map(({ key }) => key)
+    // In this order. A new statement sees the entries that were accepted while the one before waited for its locks.
+    leftToTransaction(writeResults(trx, ours))
+    leftToTransaction(lanes.advance(trx, triedKeys, 'all'))
+    leftToTransaction(lanes.advance(trx, untriedKeys, 'untried'))
     if (lapsed.length > 0)
-      await sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx)
+      leftToTransaction(
+        sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx),
+      )
     const lost = finishes.filter((finish) => !ours.includes(finish))
     return [...keys, ...(await writtenBefore(trx, lost))]
   }

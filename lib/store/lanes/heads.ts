@@ -110,38 +110,21 @@ export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, topic
 }
 
 /**
- * `due`: the classes of the topics among `seen` with lanes that are due and that a look back reads. `others`: some topics of
- * lanes that were not seen, if there are any. The search for them leaves out the parts of the index of those that were seen,
- * with the entries of all lanes that they had.
+ * Some topics of lanes that were not seen, if there are any. The search leaves out the parts of the index of those that were
+ * seen, with the entries of all lanes that they had.
  */
-export async function topicsDueSince(
-  engine: Times,
-  db: Connection,
-  seen: readonly Topic[],
-  look: Pick<LookBack, 'sinceMs'>,
-): Promise<{ due: { topic: Topic; unread: 0 | 1 }[]; others: Topic[] }> {
+export async function otherTopics(db: Connection, seen: readonly Topic[]): Promise<Topic[]> {
   const sorted = [...seen].sort()
-  const due = sorted.flatMap((topic) =>
-    ([0, 1] as const).map(
-      (unread) => sql`select * from (
-        select topic, unread, 1 as is_due from lanes
-        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)}
-        order by due_at limit 1
-      ) as first`,
-    ),
-  )
   const others = [undefined, ...sorted].map((topic, i) => {
     const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
     const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`
-    return sql`select min(topic), 0, 0 from lanes where topic is not null ${after} ${before}`
+    return sql`select min(topic) from lanes where topic is not null ${after} ${before}`
   })
-  const rows = await sql<{ topic: Topic; unread: 0 | 1; is_due: 0 | 1 }>`
-    select topic, unread, is_due from (${sql.join([...due, ...others], ' union all ')}) as topics(topic, unread, is_due)
-    where topic is not null`.execute(db)
-  return {
-    due: rows.filter((row) => row.is_due === 1),
-    others: rows.flatMap((row) => (row.is_due === 1 || seen.includes(row.topic) ? [] : row.topic)),
-  }
+  const rows = await sql<{ topic: Topic }>`
+    select topic from (${sql.join(others, ' union all ')}) as topics(topic) where topic is not null`.execute(
+    db,
+  )
+  return rows.map(({ topic }) => topic)
 }
 
 /**

@@ -81,19 +81,18 @@ export function createLanes(engine: Engine) {
       among === 'free'
         ? sql`coalesce(journal.due_at, case when lanes.due_at < ${engine.now()} then lanes.due_at else ${engine.now()} end)`
         : sql`case when journal.due_at > ${engine.now()} then journal.due_at else ${engine.now()} end`
-    const emptied = await sql<{ key: string }>`
-      delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
-        select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
-      ) is null returning key`.execute(trx)
-    const gone = new Set(emptied.map(({ key }) => key))
-    const left = keys.filter((key) => !gone.has(key))
-    if (left.length === 0) return
-    await sql`
-      update lanes set lease_token = null, lapses = ${lapses}, suspect = ${suspect}, (topic, due_at) = (
-        select journal.topic, ${dueAt} from journal
-        where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
-      )
-      where ${engine.isOneOf('key', left)} ${free}`.execute(trx)
+    await Promise.all([
+      sql`
+        delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
+          select seq from journal where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
+        ) is null`.execute(trx),
+      sql`
+        update lanes set lease_token = null, lapses = ${lapses}, suspect = ${suspect}, (topic, due_at) = (
+          select journal.topic, ${dueAt} from journal
+          where journal.key = lanes.key and ${isPending(engine)} order by seq limit 1
+        )
+        where ${engine.isOneOf('key', keys)} ${free}`.execute(trx),
+    ])
   }
 
   /** Takes these lanes, which the caller has locked, from their holders. */

@@ -16,8 +16,6 @@ export interface LookBack {
   sinceMs(part: string | number): number | undefined
   /** The oldest row of the part that the query has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
-  /** Whether the query reads all rows. */
-  isWhole: boolean
   end(): void
 }
 
@@ -41,7 +39,6 @@ export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
     const backMs = reach?.backMs ?? COMMIT_MS
     const oldestMs = Math.max(0, ...[...oldest.values()].map(({ ms, at }) => ms + (beganAt - at)))
     return {
-      isWhole: backMs === Number.POSITIVE_INFINITY,
       sinceMs(part) {
         const ms = oldest.has(part) ? oldestMs + backMs : Number.POSITIVE_INFINITY
         return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)

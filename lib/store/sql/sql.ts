@@ -74,6 +74,14 @@ export interface Query {
   keepsPlan?: boolean
 }
 
+/**
+ * For statements whose answers decide nothing in the work of their transaction: the transaction waits for them before it
+ * resolves, and rejects with their error.
+ */
+export function leftToTransaction(answers: Promise<unknown>): void {
+  answers.catch(() => {})
+}
+
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
   /**

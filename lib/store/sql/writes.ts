@@ -20,14 +20,15 @@ export type RowOf<Of> = {
   [Name in keyof Of]: (Of[Name] extends 'text' ? string : number) | null
 }
 
-/** Runs writes inside a transaction that is under way. Returns the rows that their statements return. */
+/**
+ * Runs writes inside a transaction that is under way, none of which waits for the one before. Returns the rows that their
+ * statements return. The first statement is sent before this returns.
+ */
 export async function run<Row = unknown>(
   engine: Pick<Engine, 'queriesOf'>,
   trx: Connection,
   ...writes: readonly Write[]
 ): Promise<Row[]> {
-  const rows: Row[] = []
-  for (const write of writes)
-    for (const query of engine.queriesOf(write)) rows.push(...((await trx.query(query)) as Row[]))
-  return rows
+  const answers = await Promise.all(writes.flatMap(engine.queriesOf).map((query) => trx.query(query)))
+  return answers.flat() as Row[]
 }

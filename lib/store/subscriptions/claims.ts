@@ -5,7 +5,7 @@ import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgen
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
-import { EARLIEST_OF_CLASSES, IS_FREE, type Subscriptions } from './subscriptions.js'
+import { EARLIEST_OF_CLASSES, IS_FREE, type LeasedReads, type Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
@@ -36,16 +36,16 @@ export function createReadClaims(
   async function claimOnce(
     trx: Connection,
     options: ClaimReads,
-  ): Promise<{ claims: ReadClaim[]; isPutOff: boolean }> {
+  ): Promise<LeasedReads & { isPutOff: boolean }> {
     const { limit, except, exceptUnread = [], urgencies } = options
     const size = WINDOW + limit + except.length + exceptUnread.length
     const look = lookBack.look()
     const rows = await dueRowsOf(engine, trx, urgencies, size, look).finally(look.end)
-    if (rows.length === 0) return { claims: [], isPutOff: false }
+    if (rows.length === 0) return { leases: [], claims: Promise.resolve([]), isPutOff: false }
     const busy = createBusy(except, exceptUnread)
     const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
     const picked = pickRows(stacks, busy, options)
-    const claims = await subscriptions.lease(
+    const leased = subscriptions.lease(
       trx,
       picked.map(({ uid }) => uid),
       options.leaseMs,
@@ -63,7 +63,7 @@ export function createReadClaims(
           isPutOff = true
       }
     }
-    return { claims, isPutOff }
+    return { ...leased, isPutOff }
   }
 
   /** The rows of a class as a stack: the next one is last. */
@@ -88,11 +88,13 @@ export function createReadClaims(
     if (engine.isLocal && !wasDue && !(await read((db) => isDue(engine, db, urgencies)))) return []
     wasDue = false
     for (let round = 0; round < MAX_ROUNDS; round++) {
-      const { claims, isPutOff } = await given.claim(
+      const leased = await given.claim(
         write,
         (trx) => claimOnce(trx, options),
-        (result) => result.claims,
+        ({ leases }) => leases,
       )
+      const { isPutOff } = leased
+      const claims = await leased.claims
       // What was leased must not wait until all rows before others are put off: a sender may add them as fast.
       if (claims.length > 0) {
         wasDue = true

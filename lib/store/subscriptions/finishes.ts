@@ -15,7 +15,7 @@ import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { byBytes } from '../sql/lock-order.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 import { quietAmong, withItemChanges } from './found-by-reads.js'
 import { isOver } from './other-businesses.js'
@@ -90,9 +90,11 @@ export function createReadFinishes(options: {
     const held = batch.filter(
       ({ businesses, finish }) => businesses.length > 1 || (finish.entitlements ?? []).length > 0,
     )
-    if (held.length > 0)
-      await engine.holdNames?.(trx, [...new Set(held.flatMap(({ businesses }) => businesses))].sort(byBytes))
-    const quiet = await quietAmong(engine, trx, batch)
+    const names = [...new Set(held.flatMap(({ businesses }) => businesses))].sort(byBytes)
+    const [, quiet] = await Promise.all([
+      names.length > 0 && engine.holdNames?.(trx, names),
+      quietAmong(engine, trx, batch),
+    ])
     const erased = new Set<ReadClaim>()
     for (const { claim, finish } of batch) if (await isErasedSince(trx, claim, finish)) erased.add(claim)
     const finished = await finishAll(trx, batch, erased)
@@ -101,7 +103,10 @@ export function createReadFinishes(options: {
     const readOf = ({ claim: { id }, finish: { changes = [], entitlements = [] } }: Waiting) => {
       return { subscriptionUid: id, quiet: quiet.has(id), changes, entitlements }
     }
-    await insertOfReads(trx, await withItemChanges(engine, trx, written.map(readOf)))
+    const reads = await withItemChanges(engine, trx, written.map(readOf))
+    const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
+    leftToTransaction(insertOfReads(trx, reads))
+    if (hints.length > 0 && engine.announceIn) leftToTransaction(engine.announceIn(trx, hints))
     // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
       trx,
@@ -111,8 +116,6 @@ export function createReadFinishes(options: {
           : [],
       ),
     )
-    const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
-    if (hints.length > 0) await engine.announceIn?.(trx, hints)
     return finished
   }
 

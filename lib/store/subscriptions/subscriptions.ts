@@ -15,7 +15,7 @@ import {
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
-import { type Connection, type Sql, sql } from '../sql/sql.js'
+import { type Connection, leftToTransaction, type Sql, sql } from '../sql/sql.js'
 import { prepare, run } from '../sql/writes.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -148,20 +148,28 @@ export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
       return rows.map(({ uid }) => uid)
     },
 
-    /** Leases these subscriptions, which are due and locked by the transaction, in the order of `uids`. */
-    async lease(trx: Connection, uids: readonly string[], leaseMs: number): Promise<ReadClaim[]> {
-      if (uids.length === 0) return []
-      const rows = await sql<LeasedRow>`
+    /**
+     * Leases these subscriptions, which are due and locked by the transaction. `claims`, in the order of `uids`, are known when the
+     * transaction has ended.
+     */
+    lease(trx: Connection, uids: readonly string[], leaseMs: number): LeasedReads {
+      if (uids.length === 0) return { leases: [], claims: Promise.resolve([]) }
+      const leaseToken = newLeaseToken()
+      const leased = sql<LeasedRow>`
         update subscriptions set
-          lease_token = ${newLeaseToken()},
+          lease_token = ${leaseToken},
           refresh_at = ${engine.leaseNow()} + ${leaseMs}
         where ${engine.isOneOf('subscription_uid', uids)}
         returning ${leasedRow(engine)}`.execute(trx)
-      const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
-      return uids.flatMap((uid) => {
-        const row = byUid.get(uid)
-        return row ? asClaim(row) : []
+      const claims = leased.then((rows) => {
+        const byUid = new Map(rows.map((row) => [row.subscription_uid, row]))
+        return uids.flatMap((uid) => {
+          const row = byUid.get(uid)
+          return row ? asClaim(row) : []
+        })
       })
+      leftToTransaction(claims)
+      return { leases: uids.map((id) => ({ id, leaseToken })), claims }
     },
 
     /** The claim of a subscription that this transaction has leased. */
@@ -181,6 +189,11 @@ function sorted(rows: TimedRow[]): TimedRow[] {
 
 /** A row of `subscriptions`, and the store's time when it was read, by which its times are converted. */
 type TimedRow = SubscriptionsTable & { store_now: number }
+
+export interface LeasedReads {
+  leases: Leased[]
+  claims: Promise<ReadClaim[]>
+}
 
 /** A row that was just leased. */
 type LeasedRow = TimedRow & { lease_now: number; business_update_at: number | null }
