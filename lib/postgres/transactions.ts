@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto'
-import type { Connection, Query } from '../store/sql/sql.js'
+import { type Connection, IS_OVER, type Query } from '../store/sql/sql.js'
 import { type PostgresConnection, STATEMENT_MS, type Statement } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
@@ -69,11 +69,13 @@ export function createTransactions(options: {
     const begun = connection.queryAll(beginning(connection, search))
     /** The answer to the last statement, or the first error of all before it. */
     let last: Promise<unknown> = begun
+    let isOver = false
     last.catch(() => {})
     if (!isPipelined) await explained(() => begun)
     const trx: Connection = {
       placeholder,
       query(each) {
+        if (isOver) return Promise.reject(new Error(IS_OVER))
         const send = () => connection.query(each.text, each.values, nameOf(each))
         const answer = isPipelined ? send() : last.then(send, send)
         const inOrder = last.then(() => answer)
@@ -82,7 +84,12 @@ export function createTransactions(options: {
         return explained(() => inOrder)
       },
     }
-    return trx
+    function commit() {
+      const committed = trx.query(COMMIT)
+      isOver = true
+      return committed
+    }
+    return { trx, commit }
   }
 
   return {
@@ -92,9 +99,9 @@ export function createTransactions(options: {
      */
     transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        const trx = await begin(connection)
+        const { trx, commit } = await begin(connection)
         const result = await work(trx)
-        await trx.query(COMMIT)
+        await commit()
         return result
       }),
 
@@ -102,7 +109,8 @@ export function createTransactions(options: {
     async read<T>(work: (db: Connection) => Promise<T>): Promise<T> {
       const connection = await explained(() => connections.acquire())
       try {
-        return await work(await begin(connection))
+        const { trx } = await begin(connection)
+        return await work(trx)
       } finally {
         // After an error, `commit` rolls back.
         const ended = connection.query('commit').catch(() => {})

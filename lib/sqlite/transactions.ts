@@ -1,7 +1,7 @@
 import type { Clock } from '../base/clock.js'
 import { sleep } from '../base/waiting.js'
 import type { Write } from '../store/sql/dialect.js'
-import type { Connection, Query } from '../store/sql/sql.js'
+import { type Connection, IS_OVER, type Query } from '../store/sql/sql.js'
 import { placeholder, timesOf, valuesOf } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { sqliteCode } from './errors.js'
@@ -36,12 +36,16 @@ export function createTransactions(options: TransactionsOptions) {
 
   /**
    * After a statement of a transaction has failed none runs any more, also of those that did not wait for it: SQLite may have
-   * rolled back by itself, and would commit the next one alone.
+   * rolled back by itself, and would commit the next one alone. So it would after `end`, which throws the error of the one that failed.
    */
   function untilOneFails() {
     let failed: { error: unknown } | undefined
     function throwFailed() {
       if (failed) throw failed.error
+    }
+    function end() {
+      throwFailed()
+      failed = { error: new Error(IS_OVER) }
     }
     const trx: Connection = {
       placeholder,
@@ -55,7 +59,7 @@ export function createTransactions(options: TransactionsOptions) {
         }
       },
     }
-    return { trx, throwFailed }
+    return { trx, end }
   }
 
   /** One transaction. `work` may return no promise, because one costs more than writing a row. */
@@ -66,10 +70,10 @@ export function createTransactions(options: TransactionsOptions) {
       const current = await writable()
       await run('begin immediate', current)
       try {
-        const { trx, throwFailed } = untilOneFails()
+        const { trx, end } = untilOneFails()
         const result = work(trx)
         const done = result instanceof Promise ? await result : result
-        throwFailed()
+        end()
         await commit()
         return done
       } catch (error) {

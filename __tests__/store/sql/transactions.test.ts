@@ -46,6 +46,20 @@ describe.each(ENGINE_NAMES)('a transaction on %s', (engineName) => {
     expect(await values()).toEqual([])
   })
 
+  it('runs no statement that is sent after its work has ended', async () => {
+    const { engine, values } = await opened()
+    const { late } = await engine.write(async (trx) => {
+      await sql`insert into t values (1)`.execute(trx)
+      const late = new Promise((resolve) => setImmediate(resolve)).then(() =>
+        sql`insert into t values (2)`.execute(trx),
+      )
+      leftToTransaction(late)
+      return { late }
+    })
+    await expect(late).rejects.toThrow('the transaction has ended')
+    expect(await values()).toEqual([1])
+  })
+
   it('runs several writes in their order, and returns the rows of all', async () => {
     const { engine } = await opened()
     const write = (text: string) => ({

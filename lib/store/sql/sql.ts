@@ -82,6 +82,9 @@ export function leftToTransaction(answers: Promise<unknown>): void {
   answers.catch(() => {})
 }
 
+/** The error of a statement that is sent after the work of its transaction has ended: it would run outside of it. */
+export const IS_OVER = 'the transaction has ended'
+
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
   /**
