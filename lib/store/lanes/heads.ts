@@ -118,12 +118,10 @@ export async function otherTopics(db: Connection, seen: readonly Topic[]): Promi
   const others = [undefined, ...sorted].map((topic, i) => {
     const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
     const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`
-    return sql`select min(topic) from lanes where topic is not null ${after} ${before}`
+    return sql`select min(topic) as topic from lanes where topic is not null ${after} ${before}`
   })
   const rows = await sql<{ topic: Topic }>`
-    select topic from (${sql.join(others, ' union all ')}) as topics(topic) where topic is not null`.execute(
-    db,
-  )
+    select topic from (${sql.join(others, ' union all ')}) as topics where topic is not null`.execute(db)
   return rows.map(({ topic }) => topic)
 }
 
