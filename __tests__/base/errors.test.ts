@@ -81,6 +81,7 @@ const INSIDE: { file: string; kind: string; text: string; becomes: string }[] = 
   { file: 'store/', kind: 'Error', text: 'the server returned no row', becomes: 'store_unavailable' },
   { file: 'store/sql/copy/', kind: 'Error', text: '', becomes: 'copy_failed' },
   { file: 'postgres/', kind: 'Error', text: 'the connections are being', becomes: 'store_unavailable' },
+  { file: 'postgres/', kind: 'Error', text: 'IS_OVER', becomes: 'store_unavailable' },
   { file: 'postgres/', kind: 'Error', text: 'the connection does not', becomes: 'a new connection' },
   { file: 'sqlite/', kind: 'Error', text: 'not in this version', becomes: 'store_driver_missing' },
   { file: 'sqlite/file/thread.ts', kind: 'Error', text: 'cannot load', becomes: 'NoThread' },

@@ -40,6 +40,19 @@ describe('G381 while a transaction stays open', () => {
     60_000,
   )
 
+  it('a claim that finds a topic that it has not seen also finds what has been due for long', async () => {
+    const db = await openStoreWithSql(await engine.freshAddress())
+    await handling(db.store, EVERY_TOPIC)
+    await db.store.accept([eventOf('first')])
+    const claim = () =>
+      db.store.claimLanes({ limit: 5, entryLimit: 5, leaseMs: 60_000, topics: EVERY_TOPIC, exceptKeys: [] })
+    await db.store.finishLanes((await claim()).map((lane) => ({ ...lane, results: [], keepLease: false })))
+    await db.sql(`update lanes set due_at = ${HOUR_AGO}`)
+    await db.store.accept([{ ...eventOf('second'), name: 'another event' }])
+    await handling(db.store, EVERY_TOPIC)
+    expect(await claim()).toHaveLength(2)
+  })
+
   it.each([
     ['lane', 'lanes', 'key', (db: StoreWithSql, lease: Leased) => db.store.renewLane(lease, 60_000)],
     [

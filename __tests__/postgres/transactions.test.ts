@@ -1,5 +1,6 @@
 import { expect, it } from '@jest/globals'
-import type { PostgresConnection } from '../../lib/postgres/connection.js'
+import { systemClock } from '../../lib/base/clock.js'
+import { createLoans, type PostgresConnection } from '../../lib/postgres/connection.js'
 import { createTransactions } from '../../lib/postgres/transactions.js'
 import { sql } from '../../lib/store/sql/sql.js'
 import { gate } from '../support/until.js'
@@ -38,6 +39,42 @@ it('a read waits for no end of its transaction, and only then returns its connec
   await written
   await new Promise((resolve) => setImmediate(resolve))
   expect(released()).toBe(2)
+})
+
+it('without a pipeline one statement is sent after the answer to the other, and the end after all', async () => {
+  const sent: string[] = []
+  let underWay = 0
+  let most = 0
+  const lend = createLoans(systemClock, { hold() {} })
+  const acquire = async () =>
+    lend({
+      async query({ text }) {
+        sent.push(text.replace(/.*begin;.*/s, 'begin'))
+        most = Math.max(most, ++underWay)
+        await new Promise((resolve) => setImmediate(resolve))
+        underWay--
+        if (text === 'select 1') throw Object.assign(new Error('refused'), { code: '22P02' })
+        return { rows: [] }
+      },
+      release: () => sent.push('release'),
+      on() {},
+      off() {},
+    })
+  const connections = { max: 1, acquire, works: async () => {}, close: async () => {} }
+  const { transact } = createTransactions({ connections, schema: 'public', isNamed: true })
+  const statement = (n: number) => sql.raw(`select ${n}`)
+  const several = Array.from({ length: 10 }, (_, i) => i + 1)
+  await expect(transact((trx) => Promise.all(several.map((n) => statement(n).execute(trx))))).rejects.toThrow(
+    'refused',
+  )
+  const all = ['begin', ...several.map((n) => `select ${n}`), 'rollback', 'release']
+  expect([sent.splice(0), most]).toEqual([all, 1])
+  const failing = transact(async (trx) => {
+    for (const n of [2, 3]) trx.leave(statement(n).execute(trx))
+    throw new Error('the work fails')
+  })
+  await expect(failing).rejects.toThrow('the work fails')
+  expect([sent, most]).toEqual([['begin', 'select 2', 'select 3', 'rollback', 'release'], 1])
 })
 
 /** Transactions over connections with a pipeline, which answer as the test says. */

@@ -34,9 +34,9 @@ export interface Statement {
 
 /** A borrowed connection. Every query ends in bounded time. One that did not answer is not used again until it has. */
 export interface PostgresConnection {
-  /** Whether statements may be sent before the answers of those before them. */
+  /** Whether statements are sent before the answers of those before them. */
   isPipelined: boolean
-  /** With a `name` the driver prepares the statement, once for the connection. */
+  /** Statements run in the order of the calls. With a `name` the driver prepares the statement, once for the connection. */
   query(text: string, values?: readonly unknown[], name?: string): Promise<unknown[]>
   /** Runs statements whose rows nobody needs. In a pipeline they take one round trip, and those after an error fail too. */
   queryAll(statements: readonly Statement[]): Promise<void>
@@ -116,8 +116,17 @@ export function createLoans(clock: Clock, { hold }: { hold(connection: Unanswere
       }
     }
 
+    /** Without a pipeline a statement waits for the answer to the one before. */
+    let before: Promise<unknown> = Promise.resolve()
+    function inTurn<T>(work: () => Promise<T>): Promise<T> {
+      if (isPipelined) return work()
+      const done = before.then(work, work)
+      before = done
+      return done
+    }
+
     async function query(text: string, values?: readonly unknown[], name?: string) {
-      const result = await answered(() => send({ text, values, name }))
+      const result = await inTurn(() => answered(() => send({ text, values, name })))
       // The result of the last statement, where the text has several.
       const last: unknown = Array.isArray(result) ? result.at(-1) : result
       return (last as { rows?: unknown[] }).rows ?? []

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { type Connection, IS_OVER, type Query } from '../store/sql/sql.js'
+import type { Connection, Query } from '../store/sql/sql.js'
+import { createLeft, IS_OVER, type Transaction } from '../store/sql/transaction.js'
 import { type PostgresConnection, STATEMENT_MS, type Statement } from './connection.js'
 import { explainPostgres } from './errors.js'
 import type { PostgresConnections } from './pool.js'
@@ -61,46 +62,53 @@ export function createTransactions(options: {
   }
 
   /**
-   * A transaction that runs its statements in the order of the calls. In a pipeline none waits for the answer to the one before, nor
-   * the first for that to the beginning: while deliveries keep the event loop busy, each answer takes one of its turns.
+   * Begins a transaction, whose statements run in the order of the calls. In a pipeline none waits for the answer to the one before:
+   * while deliveries keep the event loop busy, each answer takes one of its turns.
    */
-  async function begin(connection: PostgresConnection) {
-    const { isPipelined } = connection
-    const begun = connection.queryAll(beginning(connection, search))
+  function begin(connection: PostgresConnection) {
     /** The answer to the last statement, or the first error of all before it. */
-    let last: Promise<unknown> = begun
+    let last: Promise<unknown> = connection.queryAll(beginning(connection, search))
     let isOver = false
-    last.catch(() => {})
-    if (!isPipelined) await explained(() => begun)
-    const trx: Connection = {
+    const left = createLeft()
+    function send(text: string, values?: readonly unknown[], name?: string) {
+      const answer = connection.query(text, values, name)
+      const inOrder = last.then(() => answer)
+      for (const each of [last, answer, inOrder]) each.catch(() => {})
+      last = inOrder
+      return inOrder
+    }
+    const trx: Transaction = {
       placeholder,
-      query(each) {
-        if (isOver) return Promise.reject(new Error(IS_OVER))
-        const send = () => connection.query(each.text, each.values, nameOf(each))
-        const answer = isPipelined ? send() : last.then(send, send)
-        const inOrder = last.then(() => answer)
-        for (const each of [answer, inOrder]) each.catch(() => {})
-        last = inOrder
-        return explained(() => inOrder)
+      query: (each) =>
+        explained(() =>
+          isOver ? Promise.reject(new Error(IS_OVER)) : send(each.text, each.values, nameOf(each)),
+        ),
+      leave: left.leave,
+    }
+
+    return {
+      async run<T>(work: (trx: Transaction) => Promise<T>): Promise<T> {
+        try {
+          return await work(trx)
+        } finally {
+          isOver = true
+        }
+      },
+      /** Rolls back if one of the statements has failed, or fails yet. */
+      async commit() {
+        left.throwFailed()
+        await explained(() => send('commit'))
+        await left.answered()
       },
     }
-    function commit() {
-      const committed = trx.query(COMMIT)
-      isOver = true
-      return committed
-    }
-    return { trx, commit }
   }
 
   return {
-    /**
-     * Resolves when the transaction is committed. The commit is sent when `work` ends, and rolls back after an error of one of
-     * its statements.
-     */
-    transact: <T>(work: (trx: Connection) => Promise<T>): Promise<T> =>
+    /** Resolves when the transaction is committed. The commit is sent when `work` ends. */
+    transact: <T>(work: (trx: Transaction) => Promise<T>): Promise<T> =>
       withConnection(async (connection) => {
-        const { trx, commit } = await begin(connection)
-        const result = await work(trx)
+        const { run, commit } = begin(connection)
+        const result = await run(work)
         await commit()
         return result
       }),
@@ -109,8 +117,7 @@ export function createTransactions(options: {
     async read<T>(work: (db: Connection) => Promise<T>): Promise<T> {
       const connection = await explained(() => connections.acquire())
       try {
-        const { trx } = await begin(connection)
-        return await work(trx)
+        return await begin(connection).run(work)
       } finally {
         // After an error, `commit` rolls back.
         const ended = connection.query('commit').catch(() => {})
@@ -135,8 +142,6 @@ export function createTransactions(options: {
     },
   }
 }
-
-const COMMIT: Query = { text: 'commit', values: [] }
 
 /** PostgreSQL's parameters, by number. */
 export const placeholder: Connection['placeholder'] = (number) => `$${number}`

@@ -1,7 +1,8 @@
 import type { Clock } from '../base/clock.js'
 import { sleep } from '../base/waiting.js'
 import type { Write } from '../store/sql/dialect.js'
-import { type Connection, IS_OVER, type Query } from '../store/sql/sql.js'
+import type { Connection, Query } from '../store/sql/sql.js'
+import { createLeft, IS_OVER, type Transaction } from '../store/sql/transaction.js'
 import { placeholder, timesOf, valuesOf } from './dialect.js'
 import type { SqliteConnection } from './drivers.js'
 import { sqliteCode } from './errors.js'
@@ -36,47 +37,53 @@ export function createTransactions(options: TransactionsOptions) {
 
   /**
    * After a statement of a transaction has failed none runs any more, also of those that did not wait for it: SQLite may have
-   * rolled back by itself, and would commit the next one alone. So it would after `end`, which throws the error of the one that failed.
+   * rolled back by itself, and would commit the next one alone. So it would after `close`.
    */
   function untilOneFails() {
-    let failed: { error: unknown } | undefined
-    function throwFailed() {
-      if (failed) throw failed.error
-    }
-    function end() {
-      throwFailed()
-      failed = { error: new Error(IS_OVER) }
-    }
-    const trx: Connection = {
+    const left = createLeft()
+    let refusal: { error: unknown } | undefined
+    const trx: Transaction = {
       placeholder,
       async query(each) {
-        throwFailed()
+        if (refusal) throw refusal.error
         try {
           return all(each)
         } catch (error) {
-          failed = { error }
+          refusal = { error }
           throw error
         }
       },
+      leave: left.leave,
     }
-    return { trx, end }
+    /** Throws the error of what has failed. */
+    function throwFailed() {
+      if (refusal) throw refusal.error
+      left.throwFailed()
+    }
+    function close() {
+      refusal = { error: new Error(IS_OVER) }
+    }
+    return { trx, throwFailed, close, answered: left.answered }
   }
 
   /** One transaction. `work` may return no promise, because one costs more than writing a row. */
-  async function transact<T>(work: (trx: Connection) => T | Promise<T>): Promise<T> {
+  async function transact<T>(work: (trx: Transaction) => T | Promise<T>): Promise<T> {
     const unlock = await mutex.lock()
     try {
       // The transaction is immediate: a deferred one that becomes a writer fails at once, whatever the timeout.
       const current = await writable()
       await run('begin immediate', current)
+      const { trx, throwFailed, close, answered } = untilOneFails()
       try {
-        const { trx, end } = untilOneFails()
         const result = work(trx)
         const done = result instanceof Promise ? await result : result
-        end()
+        throwFailed()
+        close()
         await commit()
+        await answered()
         return done
       } catch (error) {
+        close()
         rollBack(current)
         throw error
       }

@@ -303,7 +303,10 @@ export function createAcceptance(options: {
       const part = partOf(call, events, [...events, ...read])
       if (part.requests.length + part.events.length > 0) await store(part, sizesOf(part.events), sender)
       // Whoever sends the next delivery after a reply sends fewer, so a flood leaves the event loop to others.
+      sender.waitsForRoom = true
       await waitIn(withoutRoom.refused, size, () => sleep(REFUSED_AFTER_MS, clock))
+      // Then it was refused already.
+      if (sender.hasGivenUp) throw tooMuch()
       throw turnedAway.refused('the store keeps as many events as it may')
     }
     const rest = { ...wanted, unrecognised: NOTHING }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals'
-import { leftToTransaction, sql } from '../../../lib/store/sql/sql.js'
+import { type Connection, sql } from '../../../lib/store/sql/sql.js'
 import { run } from '../../../lib/store/sql/writes.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -17,8 +17,8 @@ describe.each(ENGINE_NAMES)('a transaction on %s', (engineName) => {
     const { engine, values } = await opened()
     const { inserted } = await engine.write(async (trx) => {
       const inserted = sql<{ a: number }>`insert into t values (1) returning a`.execute(trx)
-      leftToTransaction(inserted)
-      leftToTransaction(sql`insert into t values (2)`.execute(trx))
+      trx.leave(inserted)
+      trx.leave(sql`insert into t values (2)`.execute(trx))
       return { inserted }
     })
     expect([await inserted, await values()]).toEqual([[{ a: 1 }], [1, 2]])
@@ -27,11 +27,32 @@ describe.each(ENGINE_NAMES)('a transaction on %s', (engineName) => {
   it('rejects with the error of a statement that was left to it, and writes nothing', async () => {
     const { engine, values } = await opened()
     const written = engine.write(async (trx) => {
-      leftToTransaction(sql`insert into t values (1)`.execute(trx))
-      leftToTransaction(sql`insert into none values (1)`.execute(trx))
+      trx.leave(sql`insert into t values (1)`.execute(trx))
+      trx.leave(sql`insert into none values (1)`.execute(trx))
     })
     await expect(written).rejects.toThrow(/none/)
     expect(await values()).toEqual([])
+  })
+
+  it('rejects, and writes nothing, if what was left to it fails before it sends its statement', async () => {
+    const { engine, values } = await opened()
+    const written = engine.write(async (trx) => {
+      await sql`insert into t values (1)`.execute(trx)
+      trx.leave(Promise.reject(new Error('a fault of the code')))
+    })
+    await expect(written).rejects.toThrow('a fault of the code')
+    expect(await values()).toEqual([])
+  })
+
+  it('rejects if an answer of what was left to it cannot be understood', async () => {
+    const { engine } = await opened()
+    const written = engine.write(async (trx) => {
+      const understood = sql`insert into t values (1) returning a`.execute(trx).then(() => {
+        throw new Error('no JSON')
+      })
+      trx.leave(understood)
+    })
+    await expect(written).rejects.toThrow('no JSON')
   })
 
   it('writes nothing that follows a failed statement, although the database may have left the transaction', async () => {
@@ -48,16 +69,32 @@ describe.each(ENGINE_NAMES)('a transaction on %s', (engineName) => {
 
   it('runs no statement that is sent after its work has ended', async () => {
     const { engine, values } = await opened()
-    const { late } = await engine.write(async (trx) => {
+    const late = (trx: Connection) =>
+      new Promise((resolve) => setImmediate(resolve)).then(() => sql`insert into t values (2)`.execute(trx))
+    const { sent } = await engine.write(async (trx) => {
       await sql`insert into t values (1)`.execute(trx)
-      const late = new Promise((resolve) => setImmediate(resolve)).then(() =>
-        sql`insert into t values (2)`.execute(trx),
-      )
-      leftToTransaction(late)
-      return { late }
+      return { sent: late(trx).catch((error) => error) }
     })
-    await expect(late).rejects.toThrow('the transaction has ended')
+    expect(await sent).toMatchObject({ message: expect.stringContaining('the transaction has ended') })
+    await expect(engine.write(async (trx) => trx.leave(late(trx)))).rejects.toThrow(
+      'the transaction has ended',
+    )
     expect(await values()).toEqual([1])
+  })
+
+  it('runs no statement that is sent after its work has failed', async () => {
+    const { engine, values } = await opened()
+    let late: Promise<unknown> = Promise.resolve()
+    const written = engine.write(async (trx) => {
+      late = new Promise((resolve) => setImmediate(resolve)).then(() =>
+        sql`insert into t values (1)`.execute(trx),
+      )
+      trx.leave(late)
+      throw new Error('the work fails')
+    })
+    await expect(written).rejects.toThrow('the work fails')
+    await expect(late).rejects.toThrow('the transaction has ended')
+    expect(await values()).toEqual([])
   })
 
   it('runs several writes in their order, and returns the rows of all', async () => {

@@ -36,7 +36,7 @@ export async function openStoreWithSql(
   const plain = address.startsWith('sqlite:')
     ? createSqliteEngine({ path: address.slice('sqlite:'.length), clock })
     : createPostgresEngine({ connection: address, schema, maxConnections: 5, clock })
-  const noted = (connection: Connection): Connection => ({
+  const noted = <Given extends Connection>(connection: Given): Given => ({
     ...connection,
     query(query) {
       queries?.push(query)

@@ -19,7 +19,8 @@ import {
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
-import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
+import { type Connection, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
 import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, otherTopics } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
@@ -34,7 +35,7 @@ export function createLaneClaims(options: {
   write: Engine['write']
   lanes: Pick<Lanes, 'advance'>
   suspects: Pick<Suspects, 'begin' | 'lanesOf'>
-  finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<unknown>
+  finishLanes(trx: Transaction, finishes: readonly LaneFinish[]): Promise<unknown>
   offsetOf: ClockOffset
 }) {
   const { engine, read, write, lanes, suspects, finishLanes, offsetOf } = options
@@ -68,35 +69,42 @@ export function createLaneClaims(options: {
   /** Picks and locks due lanes, of each class the longest due. Returns their classes by key. */
   async function pick(
     trx: Connection,
-    options: ClaimLanes,
+    { topics: named, limit, exceptKeys, choose = ([first]) => first }: ClaimLanes,
     known: readonly DueTopic[] | undefined,
     look: LookBack,
   ): Promise<Map<string, LaneUrgency>> {
-    const { topics: named } = options
-    if (engine.isLocal) return pickAmong(trx, known ?? (await dueAmong(trx, named)), options, look)
-    for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
-    const among = new Set(named)
-    for (;;) {
-      const classes = [...seen]
-        .filter((topic) => isTopicAmong(among, topic))
-        .flatMap((topic) => ([0, 1] as const).map((unread) => ({ topic, unread })))
-      // At once: the others are none but the first time.
-      const [others, picked] = await Promise.all([
-        otherTopics(trx, [...seen]),
-        pickAmong(trx, classes, options, look),
-      ])
-      if (others.length === 0) return picked
-      for (const topic of others) seen.add(topic)
+    const rowsOf = (topics: readonly DueTopic[]) => dueLanes(trx, topics, { limit, exceptKeys }, look)
+    const due = engine.isLocal ? await rowsOf(known ?? (await dueAmong(trx, named))) : await dueOfSeen()
+    return due.length === 0 ? new Map() : pickLanes(due, limit, choose)
+
+    /** Of the topics that were seen, and at once a search for others, which finds none but the first time. */
+    async function dueOfSeen() {
+      for (const topic of named) if (topic !== EVERY_EVENT) seen.add(topic)
+      const among = new Set(named)
+      for (;;) {
+        const topics = [...seen].filter((topic) => isTopicAmong(among, topic))
+        const [others, rows] = await Promise.all([
+          otherTopics(trx, [...seen]),
+          rowsOf(topics.flatMap((topic) => ([0, 1] as const).map((unread) => ({ topic, unread })))),
+        ])
+        const news = others.filter((topic) => !seen.has(topic))
+        for (const topic of news) seen.add(topic)
+        if (news.length > 0) continue
+        for (const topic of topics)
+          look.found(topic, Math.max(0, ...rows.flatMap((row) => (row.topic === topic ? row.due_for : []))))
+        return rows
+      }
     }
   }
 
-  async function pickAmong(
+  /** The due lanes of these topics that nobody has leased, by class and by how long they have been due, and locked. */
+  async function dueLanes(
     trx: Connection,
     topics: readonly DueTopic[],
-    { limit, exceptKeys, choose = ([first]) => first }: ClaimLanes,
+    { limit, exceptKeys }: Pick<ClaimLanes, 'limit' | 'exceptKeys'>,
     look: LookBack,
-  ): Promise<Map<string, LaneUrgency>> {
-    if (topics.length === 0) return new Map()
+  ): Promise<DueLane[]> {
+    if (topics.length === 0) return []
     // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       ({ topic, unread }, i) => sql`select * from (
@@ -106,16 +114,13 @@ export function createLaneClaims(options: {
         order by due_at limit ${limit} ${engine.skipLocked}
       ) as ${sql.ref(`range_${i}`)}`,
     )
-    const due = await sql<DueLane>`
+    return sql<DueLane>`
       select * from (${sql.join(ranges, ' union all ')}) as due order by urgency, due_at`.execute(trx)
-    for (const { topic } of topics)
-      look.found(topic, Math.max(0, ...due.flatMap((lane) => (lane.topic === topic ? lane.due_for : []))))
-    return due.length === 0 ? new Map() : pickLanes(due, limit, choose)
   }
 
   /** Leases due lanes. `heads`, their first entries, are known when the transaction has ended. */
   async function lease(
-    trx: Connection,
+    trx: Transaction,
     options: ClaimLanes,
     known: readonly DueTopic[] | undefined,
     look: LookBack,
@@ -126,8 +131,8 @@ export function createLaneClaims(options: {
     if (keys.length === 0) return { leases: [], urgencies, heads: Promise.resolve(new Map()) }
     const count = Math.min(MAX_HANDED_OUT, Math.max(1, Math.floor(options.entryLimit / keys.length)))
     const heads = headsOf(engine, trx, keys, count)
-    leftToTransaction(heads)
-    leftToTransaction(
+    trx.leave(heads)
+    trx.leave(
       sql`
         update lanes set lease_token = ${leaseToken}, due_at = ${engine.leaseNow()} + ${options.leaseMs}
         where ${engine.isOneOf('key', keys)}`.execute(trx),

@@ -2,7 +2,8 @@ import { storable } from '../../base/record.js'
 import type { LaneFinish } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable, LanesTable } from '../sql/schema.js'
-import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
+import { type Connection, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import type { Lanes } from './lanes.js'
 
 /**
@@ -39,7 +40,7 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     )
   }
 
-  return async function finishLanes(trx: Connection, finishes: readonly LaneFinish[]): Promise<string[]> {
+  return async function finishLanes(trx: Transaction, finishes: readonly LaneFinish[]): Promise<string[]> {
     if (finishes.length === 0) return []
     const tokens = new Map(finishes.map(({ id, leaseToken }) => [id, leaseToken]))
     const locked = await sql<Pick<LanesTable, 'key' | 'lease_token' | 'lapses'>>`
@@ -55,11 +56,11 @@ export function createLaneFinishes(engine: Engine, lanes: Pick<Lanes, 'advance'>
     const stillLeased = held.filter(({ key, lapses }) => !ended.has(key) && lapses > 0)
     const lapsed = stillLeased.map(({ key }) => key)
     // In this order. A new statement sees the entries that were accepted while the one before waited for its locks.
-    leftToTransaction(writeResults(trx, ours))
-    leftToTransaction(lanes.advance(trx, triedKeys, 'all'))
-    leftToTransaction(lanes.advance(trx, untriedKeys, 'untried'))
+    trx.leave(writeResults(trx, ours))
+    trx.leave(lanes.advance(trx, triedKeys, 'all'))
+    trx.leave(lanes.advance(trx, untriedKeys, 'untried'))
     if (lapsed.length > 0)
-      leftToTransaction(
+      trx.leave(
         sql`update lanes set lapses = 0, suspect = 0 where ${engine.isOneOf('key', lapsed)}`.execute(trx),
       )
     const lost = finishes.filter((finish) => !ours.includes(finish))

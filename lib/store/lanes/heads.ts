@@ -2,6 +2,7 @@ import type { LookBack } from '../leases/look-back.js'
 import type { Entry } from '../port/journal.js'
 import type { Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
+import { byBytes } from '../sql/lock-order.js'
 import type { JournalTable } from '../sql/schema.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
@@ -114,7 +115,8 @@ export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, topic
  * seen, with the entries of all lanes that they had.
  */
 export async function otherTopics(db: Connection, seen: readonly Topic[]): Promise<Topic[]> {
-  const sorted = [...seen].sort()
+  // In the order of the column.
+  const sorted = [...seen].sort(byBytes)
   const others = [undefined, ...sorted].map((topic, i) => {
     const after = topic === undefined ? sql`` : sql`and topic > ${topic}`
     const before = sorted[i] === undefined ? sql`` : sql`and topic < ${sorted[i]}`

@@ -1,6 +1,7 @@
 import type { Leased, SuspectKind } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import { LEASED } from './leases.js'
 
 /**
@@ -36,7 +37,7 @@ export function createGivenClaims(engine: Pick<Engine, 'isOneOf' | 'forUpdate' |
   /** Runs the transaction of a claim, which may run several times. `leasesOf` its result are those that its caller gets. */
   async function claim<T>(
     write: Engine['write'],
-    work: (trx: Connection) => Promise<T>,
+    work: (trx: Transaction) => Promise<T>,
     leasesOf: (result: T) => readonly Leased[],
   ): Promise<T> {
     await giveBack(write)

@@ -2,6 +2,7 @@ import type { Clock } from '../../base/clock.js'
 import type { CleanUp, Hint } from '../port/store.js'
 import type { Dialect, Write } from './dialect.js'
 import type { Connection } from './sql.js'
+import type { Transaction } from './transaction.js'
 
 /**
  * A database: SQLite or PostgreSQL. Everything above it is the same SQL, except for its `Dialect`. Before the first `open`
@@ -31,7 +32,7 @@ export interface Engine extends Dialect {
   /** Runs queries that only read. May run `work` again when the engine could not finish it. */
   read<T>(work: (db: Connection) => Promise<T>): Promise<T>
   /** Runs one transaction. May run `work` again, as a whole, when the engine could not finish it. */
-  write<T>(work: (trx: Connection) => Promise<T>): Promise<T>
+  write<T>(work: (trx: Transaction) => Promise<T>): Promise<T>
   /** Runs writes as one transaction, in their order. May run them again, as a whole. */
   writeAll(writes: readonly Write[]): Promise<void>
   /**

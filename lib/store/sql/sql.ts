@@ -74,17 +74,6 @@ export interface Query {
   keepsPlan?: boolean
 }
 
-/**
- * For statements whose answers decide nothing in the work of their transaction: the transaction waits for them before it
- * resolves, and rejects with their error.
- */
-export function leftToTransaction(answers: Promise<unknown>): void {
-  answers.catch(() => {})
-}
-
-/** The error of a statement that is sent after the work of its transaction has ended: it would run outside of it. */
-export const IS_OVER = 'the transaction has ended'
-
 /** Runs statements: in a transaction or, on SQLite, also outside of one. */
 export interface Connection {
   /**

@@ -4,6 +4,7 @@ import { createLookBack, type LookBack } from '../leases/look-back.js'
 import { type ClaimReads, type ReadClaim, type Subscription, URGENCY, type Urgency } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import { prepare, run } from '../sql/writes.js'
 import { EARLIEST_OF_CLASSES, IS_FREE, type LeasedReads, type Subscriptions } from './subscriptions.js'
 
@@ -34,7 +35,7 @@ export function createReadClaims(
 
   /** `isPutOff`: rows were put off, so a repeated claim may find the rows behind them. */
   async function claimOnce(
-    trx: Connection,
+    trx: Transaction,
     options: ClaimReads,
   ): Promise<LeasedReads & { isPutOff: boolean }> {
     const { limit, except, exceptUnread = [], urgencies } = options

@@ -15,7 +15,8 @@ import type { Given } from '../sql/dialect.js'
 import type { Engine } from '../sql/engine.js'
 import { byBytes } from '../sql/lock-order.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
-import { type Connection, leftToTransaction, sql } from '../sql/sql.js'
+import { type Connection, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import { prepare, run } from '../sql/writes.js'
 import { quietAmong, withItemChanges } from './found-by-reads.js'
 import { isOver } from './other-businesses.js'
@@ -84,7 +85,7 @@ export function createReadFinishes(options: {
     split: (error) => engine.isDataError(error),
   })
 
-  async function writeAll(trx: Connection, batch: readonly Waiting[]): Promise<Finished[]> {
+  async function writeAll(trx: Transaction, batch: readonly Waiting[]): Promise<Finished[]> {
     // An erasure holds the name while it writes its record. So this transaction sees that record, or is over before it. And
     // what one of two subscriptions changes for a business is seen by the transaction of the other.
     const held = batch.filter(
@@ -105,8 +106,8 @@ export function createReadFinishes(options: {
     }
     const reads = await withItemChanges(engine, trx, written.map(readOf))
     const hints = written.flatMap(({ claim, finish }) => hintsOfNews(claim, finish))
-    leftToTransaction(insertOfReads(trx, reads))
-    if (hints.length > 0 && engine.announceIn) leftToTransaction(engine.announceIn(trx, hints))
+    trx.leave(insertOfReads(trx, reads))
+    if (hints.length > 0 && engine.announceIn) trx.leave(engine.announceIn(trx, hints))
     // Last, because it locks the lanes that it finds, and so nothing may wait for a lane after it.
     await promote(
       trx,

@@ -15,7 +15,8 @@ import {
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { SubscriptionsTable } from '../sql/schema.js'
-import { type Connection, leftToTransaction, type Sql, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
+import type { Transaction } from '../sql/transaction.js'
 import { prepare, run } from '../sql/writes.js'
 
 export type Subscriptions = ReturnType<typeof createSubscriptions>
@@ -152,7 +153,7 @@ export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
      * Leases these subscriptions, which are due and locked by the transaction. `claims`, in the order of `uids`, are known when the
      * transaction has ended.
      */
-    lease(trx: Connection, uids: readonly string[], leaseMs: number): LeasedReads {
+    lease(trx: Transaction, uids: readonly string[], leaseMs: number): LeasedReads {
       if (uids.length === 0) return { leases: [], claims: Promise.resolve([]) }
       const leaseToken = newLeaseToken()
       const leased = sql<LeasedRow>`
@@ -168,7 +169,7 @@ export function createSubscriptions(engine: Engine, offsetOf: ClockOffset) {
           return row ? asClaim(row) : []
         })
       })
-      leftToTransaction(claims)
+      trx.leave(claims)
       return { leases: uids.map((id) => ({ id, leaseToken })), claims }
     },
 

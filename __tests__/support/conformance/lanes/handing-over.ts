@@ -47,6 +47,16 @@ export const HANDING_OVER: Checks = {
     same(idsOf(await lab.lease()), ['a2', 'b2'])
   },
 
+  async 'claimLanes: finds events whose names have another order by bytes than in JavaScript'(lab) {
+    const named = (name: string, id: string) => eventOf(id, { id, name, key: id, refresh: null })
+    await lab.accept([named('\u{1F600}', 'a'), named('\uFF08', 'b')])
+    await lab.end(await lab.lease(), DONE, DONE)
+    await lab.accept([named('\uFF08', 'c')])
+    same(idsOf(await lab.lease()), ['c'])
+    await lab.accept([named('\u{1F600}', 'd')])
+    same(idsOf(await lab.lease()), ['d'])
+  },
+
   async 'claimLanes: leases up to the limit, the longest due first'(lab) {
     for (const id of ['a1', 'b1', 'c1', 'd1']) {
       await lab.accept(inLine(id))
