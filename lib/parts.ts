@@ -113,6 +113,7 @@ export function createParts<Custom extends EventDefinitions>(
     topics: options.worker ? handlers.topics : undefined,
     searches: searches !== undefined,
     areTopicsKnown: () => worker?.areTopicsKnown() ?? true,
+    isWorking: () => worker?.isWorking() ?? false,
     clock,
   })
   const replies = createDeliveryReplies(clock)

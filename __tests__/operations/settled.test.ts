@@ -148,6 +148,7 @@ describe('settled()', () => {
       },
       topics: undefined,
       areTopicsKnown: () => true,
+      isWorking: () => false,
       clock: systemClock,
     })
     let isSettled = false
@@ -162,6 +163,30 @@ describe('settled()', () => {
     delivery.fail(new Error('not accepted'))
     await expect(accepted).rejects.toThrow('not accepted')
     await ended
+  })
+
+  it('waits until a result is told that the database shows before its answer has come', async () => {
+    const store = storeFor('sqlite::memory:', systemClock)
+    const late: typeof store = {
+      ...store,
+      async finishLanes(finishes) {
+        const held = await store.finishLanes(finishes)
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        return held
+      },
+    }
+    const { marketplace, deliver } = await createScene({
+      store: storeOption(late),
+      handlers: { retryDelaysMs: [] },
+    })
+    const told: unknown[] = []
+    marketplace.onHandlerError(({ error }) => void told.push(error))
+    marketplace.on('application/installed', () => {
+      throw 'no'
+    })
+    await deliver(sampleDelivery('application/installed'))
+    await marketplace.settled()
+    expect(told).toEqual(['no'])
   })
 
   it('waits neither for changes without a handler nor for entries whose handler was removed', async () => {

@@ -9,8 +9,7 @@ import { internals } from '../support/internals.js'
 import { createScene } from '../support/scene.js'
 import { until } from '../support/until.js'
 
-/** A commit that is a message of its own: not that of a batch of deliveries. */
-/** The last bytes that are sent: statements that are left to the transaction go with it. */
+/** The last bytes that are sent: statements that are left to the transaction may go with it. */
 const COMMIT = /Q[^a-z]+commit\W$/
 const TOPIC = 'event:purchasable_subscription/update'
 const LANES = { limit: 5, entryLimit: 5, leaseMs: 60_000, topics: [TOPIC], exceptKeys: [] }

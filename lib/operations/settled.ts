@@ -23,9 +23,11 @@ export function createSettling(options: {
   searches?: boolean
   /** Whether the store knows the handlers of this process. One that was just added gets its events after that. */
   areTopicsKnown(): boolean
+  /** Whether this process has work under way. The database shows its results before their answer is here, and is told. */
+  isWorking(): boolean
   clock: Clock
 }) {
-  const { store, topics, searches = false, areTopicsKnown, clock } = options
+  const { store, topics, searches = false, areTopicsKnown, isWorking, clock } = options
   let accepting = 0
   const accepted = () => {
     accepting--
@@ -55,7 +57,8 @@ export function createSettling(options: {
     if (accepting > 0) return 'a delivery is being accepted'
     if (!areKnown) return 'the store does not know a new handler yet'
     const due = [...(reads ? ['a read'] : []), ...(entries ? ['an entry of the journal'] : [])]
-    return due.length === 0 ? undefined : `${due.join(' and ')} is due or under way`
+    if (due.length > 0) return `${due.join(' and ')} is due or under way`
+    return isWorking() ? 'the result of a read or of a handler is being written' : undefined
   }
 
   return {

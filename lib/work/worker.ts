@@ -105,6 +105,8 @@ export function createWorker(options: {
     /** A handler was added or removed. */
     handlersChanged: topics.changed,
     areTopicsKnown: topics.isUpToDate,
+    /** Whether a read or a lane is under way, or the answer to its finish. */
+    isWorking: () => [refresher, dispatcher].some((loop) => loop.items().length > 0),
     areReadsHeldUp: refresher.areHeldUp,
     refusal: refresher.refusal,
     problems(): HealthProblem[] {
