@@ -72,6 +72,7 @@ describe('G380 the answer to a commit is lost, and the connection with it', () =
     const other = await openedStore(address)
     // The answer to the statement before it is lost first.
     await until('it is committed', async () => (await other.getEntry(first?.id as string))?.status === 'dead')
+    expect(await other.getEntry(first?.id as string)).toMatchObject({ error: 'no' })
     expect(await other.replayEntry(first?.id as string)).toBe(true)
     expect(await written).toBe('store_unavailable')
     expect(await store.finishLanes([finish])).toEqual([id])
