@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
-import type { Leased } from '../../lib/store/port/store.js'
+import { LANE_URGENCY, type Leased, URGENCY } from '../../lib/store/port/store.js'
 import type { Query } from '../../lib/store/sql/sql.js'
 import { onCleanUp } from '../support/clean-up.js'
 import { EVERY_TOPIC, handling } from '../support/conformance/lab.js'
@@ -16,16 +16,17 @@ const HOUR_AGO = '(extract(epoch from clock_timestamp()) * 1000)::bigint - 36000
 
 describe('G381 while a transaction stays open', () => {
   it.each(['reads', 'lanes'] as const)(
-    'the claim of %s reads few pages, and still finds what was committed late',
+    'the claim of %s reads few pages, also beside a class whose rows wait long, and still finds what was committed late',
     async (what) => {
       const address = await engine.freshAddress()
-      const { claim, makeDue, endAll } = KINDS[what]
+      const { claim, makeDue, makeOthersDue, endAll } = KINDS[what]
       const db = await openStoreWithSql(address)
       await handling(db.store, EVERY_TOPIC)
       for (let i = 0; i < 5; i++) await db.store.accept([eventOf(`s${i}`)])
       await makeDue(db, DEAD)
       await transactionOf(address)
       await endAll(db)
+      await makeOthersDue(db)
 
       // The first claim of a process reads all rows that are due, and those behind them.
       const whole = await db.queriesOf(() => claim(db))
@@ -33,6 +34,10 @@ describe('G381 while a transaction stays open', () => {
       const [pagesOfAll, pages] = [await pagesOf(db, whole), await pagesOf(db, next)]
       expect(pagesOfAll).toBeGreaterThan(100)
       expect(pages).toBeLessThan(pagesOfAll / 4)
+      if (what === 'reads') {
+        const first = await db.queriesOf(() => db.store.readFirst('b1'))
+        expect(await pagesOf(db, first)).toBeLessThan(pagesOfAll)
+      }
 
       await makeDue(db, 1)
       await until('it is found', async () => (await claim(db)).length === 1)
@@ -40,17 +45,13 @@ describe('G381 while a transaction stays open', () => {
     60_000,
   )
 
-  it('a claim that finds a topic that it has not seen also finds what has been due for long', async () => {
+  it('the first claim finds what has been due for long, also of topics that it has not seen', async () => {
     const db = await openStoreWithSql(await engine.freshAddress())
     await handling(db.store, EVERY_TOPIC)
-    await db.store.accept([eventOf('first')])
-    const claim = () =>
-      db.store.claimLanes({ limit: 5, entryLimit: 5, leaseMs: 60_000, topics: EVERY_TOPIC, exceptKeys: [] })
-    await db.store.finishLanes((await claim()).map((lane) => ({ ...lane, results: [], keepLease: false })))
+    await db.store.accept([eventOf('first'), { ...eventOf('second'), name: 'another event' }])
     await db.sql(`update lanes set due_at = ${HOUR_AGO}`)
-    await db.store.accept([{ ...eventOf('second'), name: 'another event' }])
-    await handling(db.store, EVERY_TOPIC)
-    expect(await claim()).toHaveLength(2)
+    const lanes = { ...EACH, entryLimit: 5, topics: EVERY_TOPIC, exceptKeys: [] }
+    expect(await db.store.claimLanes(lanes)).toHaveLength(2)
   })
 
   it.each([
@@ -116,25 +117,30 @@ describe('G381 while a transaction stays open', () => {
 })
 
 const UPDATE = 'event:purchasable_subscription/update'
+const EACH = { limit: 5, leaseMs: 60_000 }
+/** Leaves the other classes alone, as if they were behind. */
+const onlyOf =
+  <Class>(one: Class) =>
+  (classes: readonly Class[]) =>
+    classes.find((each) => each === one)
 const KINDS = {
   reads: {
     claim: ({ store }: StoreWithSql) =>
-      store.claimReads({ limit: 5, leaseMs: 60_000, except: [], urgencies: [0] }),
+      store.claimReads({ ...EACH, except: [], urgencies: [0, 3], choose: onlyOf(URGENCY.event) }),
     makeDue: ({ sql }: StoreWithSql, count: number) =>
       sql(`insert into subscriptions (subscription_uid, business_uid, generation, settled_generation, urgency, unread,
           verifying, lapses, created_at, refresh_at)
         select '${count}-' || n, '${count}-' || n, 1, 1, 0, 0, 0, 0, 1, ${HOUR_AGO} from generate_series(1, ${count}) as n`),
+    makeOthersDue: ({ sql }: StoreWithSql) =>
+      sql(`update subscriptions set urgency = 3, refresh_at = ${HOUR_AGO} where subscription_uid = 's1'`),
     endAll: ({ sql }: StoreWithSql) =>
       sql(`update subscriptions set refresh_at = refresh_at + 7200000 where urgency = 0`),
   },
   lanes: {
     claim: ({ store }: StoreWithSql) =>
       store.claimLanes({
-        limit: 5,
-        entryLimit: 5,
-        leaseMs: 60_000,
-        topics: [UPDATE, 'change'],
-        exceptKeys: [],
+        ...{ ...EACH, entryLimit: 5, topics: [UPDATE, 'change'], exceptKeys: [] },
+        choose: onlyOf(LANE_URGENCY.event),
       }),
     async makeDue({ sql }: StoreWithSql, count: number) {
       const lane = `'late' as key, '${UPDATE}' as topic`
@@ -144,6 +150,10 @@ const KINDS = {
       await sql(`insert into lanes (key, topic, due_at, lapses)
         select case ${count} when 1 then 'late' else 'key ' || n end, '${UPDATE}', ${HOUR_AGO}, 0 from generate_series(1, ${count}) as n`)
     },
+    makeOthersDue: ({ sql }: StoreWithSql) =>
+      sql(
+        `insert into lanes (key, topic, due_at, lapses, unread) values ('others', '${UPDATE}', ${HOUR_AGO}, 0, 1)`,
+      ),
     endAll: ({ sql }: StoreWithSql) => sql('delete from lanes'),
   },
 }

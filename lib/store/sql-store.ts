@@ -26,7 +26,7 @@ import { createClockOffset } from './sql/clock-offset.js'
 import type { Engine } from './sql/engine.js'
 import { MIGRATIONS } from './sql/migrations.js'
 import { run } from './sql/writes.js'
-import { createReadClaims, createReadFirst } from './subscriptions/claims.js'
+import { createReadClaims } from './subscriptions/claims.js'
 import { createSubscriptionCounts } from './subscriptions/counts.js'
 import { createReadFinishes } from './subscriptions/finishes.js'
 import type { Requested } from './subscriptions/merge-requests.js'
@@ -97,7 +97,6 @@ export function createSqlStore(
   // One for ordinary and for suspect reads: each claim returns the lost leases of both.
   const givenReads = createGivenClaims(engine, 'read')
   const readClaims = createReadClaims(engine, subscriptions, givenReads)
-  const readFirst = createReadFirst(engine)
   const others = createOtherBusinesses(engine)
   const finishRead = createReadFinishes({
     engine,
@@ -152,7 +151,7 @@ export function createSqlStore(
         },
         (claim) => (claim ? [claim] : []),
       ),
-    readFirst: (businessUid) => write((trx) => readFirst(trx, businessUid)),
+    readFirst: (businessUid) => write((trx) => readClaims.readFirst(trx, businessUid)),
     renewRead: (claim, leaseMs) => write((trx) => renewLease(engine, trx, 'read', claim, leaseMs)),
     finishRead: (claim, finish) => whileOpen(() => finishRead(claim, finish)),
     otherBusinesses: (claim, failingMs) => read((db) => others.compare(db, claim, failingMs)),
@@ -192,7 +191,6 @@ export function createSqlStore(
     finishLanes: (finishes) => write((trx) => finishLanes(trx, finishes)),
     async handleTopics(options) {
       const moved = await whileOpen(() => topics.handle(options, inside, isClosed))
-      laneClaims.headsMoved()
       if (moved) announce({ kind: 'journal' })
     },
     dueSuspect: (options) => read((db) => suspects.due(db, options)),

@@ -83,15 +83,15 @@ export function createLaneClaims(options: {
       const among = new Set(named)
       for (;;) {
         const topics = [...seen].filter((topic) => isTopicAmong(among, topic))
-        const [others, rows] = await Promise.all([
-          otherTopics(trx, [...seen]),
-          rowsOf(topics.flatMap((topic) => ([0, 1] as const).map((unread) => ({ topic, unread })))),
-        ])
+        const classes = topics.flatMap((topic) => ([0, 1] as const).map((unread) => ({ topic, unread })))
+        const [others, rows] = await Promise.all([otherTopics(trx, [...seen]), rowsOf(classes)])
         const news = others.filter((topic) => !seen.has(topic))
         for (const topic of news) seen.add(topic)
         if (news.length > 0) continue
-        for (const topic of topics)
-          look.found(topic, Math.max(0, ...rows.flatMap((row) => (row.topic === topic ? row.due_for : []))))
+        for (const each of classes) {
+          const found = rows.filter(({ topic, unread }) => topic === each.topic && unread === each.unread)
+          look.found(partOf(each), Math.max(0, ...found.map(({ due_for }) => due_for)))
+        }
         return rows
       }
     }
@@ -108,8 +108,10 @@ export function createLaneClaims(options: {
     // A range of the index for each class of each topic: `topic in (…)` would sort all due lanes.
     const ranges = topics.map(
       ({ topic, unread }, i) => sql`select * from (
-        select key, due_at, topic, ${engine.now()} - due_at as due_for, ${sql.lit(urgencyOf(topic, unread))} as urgency from lanes
-        where topic = ${topic} and unread = ${sql.lit(unread)} and ${isDueSince(engine, look, topic)} and ${IS_UNSUSPECTED}
+        select key, due_at, topic, unread, ${engine.now()} - due_at as due_for, ${sql.lit(urgencyOf(topic, unread))} as urgency
+        from lanes
+        where topic = ${topic} and unread = ${sql.lit(unread)}
+          and ${isDueSince(engine, look, partOf({ topic, unread }))} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       ) as ${sql.ref(`range_${i}`)}`,
@@ -234,8 +236,6 @@ export function createLaneClaims(options: {
 
   // See the port. The calls come one at a time.
   return {
-    /** Lanes may have got other heads, which have been due for long. */
-    headsMoved: lookBack.forget,
     claimLanes: (options: ClaimLanes) => onDisk(() => claim(options)),
     async claimSuspectLane(options: ClaimSuspectLane) {
       const [claimed] = await onDisk(async () => {
@@ -262,9 +262,11 @@ interface DueTopic {
   unread: 0 | 1
 }
 
-interface DueLane {
+/** The part of a look back that reads a class of a topic. */
+const partOf = ({ topic, unread }: DueTopic) => `${topic} ${unread}`
+
+interface DueLane extends DueTopic {
   key: string
-  topic: Topic
   /** How long it has been due. */
   due_for: number
   urgency: LaneUrgency

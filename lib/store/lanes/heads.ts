@@ -103,8 +103,8 @@ export async function dueTopics(engine: Times, db: Connection): Promise<{ topic:
 }
 
 /** `isDue`, of the rows that a look back reads. */
-export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, topic: Topic): Sql {
-  const sinceMs = engine.isLocal ? undefined : look.sinceMs(topic)
+export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, part: string): Sql {
+  const sinceMs = engine.isLocal ? undefined : look.sinceMs(part)
   return sinceMs === undefined
     ? isDue(engine)
     : sql`${isDue(engine)} and due_at >= ${engine.now()} - ${sinceMs}`

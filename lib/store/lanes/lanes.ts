@@ -34,7 +34,8 @@ export function createLanes(engine: Engine) {
           sql`${of('key')}, ${of('topic')}, ${of('now')}, 0, ${unreadOf(sql`${of('is_of_read')} = 1`, of('subscription'))}`,
           isPending(of('kind'), of('topic')),
         )}
-        on conflict (key) do update set unread = case when excluded.unread < lanes.unread then 0 else lanes.unread end`,
+        on conflict (key) do update set unread = case when excluded.unread < lanes.unread then 0 else lanes.unread end,
+          due_at = case when excluded.unread < lanes.unread then ${dueAsRead(sql`excluded.due_at`)} else lanes.due_at end`,
       { keepsPlan: true },
     )
   const enterEach = entering(() => sql`1 = 1`)
@@ -44,7 +45,7 @@ export function createLanes(engine: Engine) {
     engine,
     { key: 'text', business: 'text' },
     ({ table }) => sql`
-      update lanes set unread = 0 from ${table} as given
+      update lanes set unread = 0, due_at = ${dueAsRead(sql`given.now`)} from ${table} as given
       where lanes.key = given.key and lanes.unread = 1 and exists (
         select 1 from subscriptions where business_uid = given.business and subscriptions.unread = 0
       )`,
@@ -77,10 +78,10 @@ export function createLanes(engine: Engine) {
     const suspect = among === 'all' ? sql`0` : sql`suspect`
     // Sub-selects that end at their first row: PostgreSQL turns `exists` into a join over all pending entries.
     const free = among === 'free' ? sql`and lease_token is null` : sql``
-    const dueAt =
-      among === 'free'
-        ? sql`coalesce(journal.due_at, case when lanes.due_at < ${engine.now()} then lanes.due_at else ${engine.now()} end)`
-        : sql`case when journal.due_at > ${engine.now()} then journal.due_at else ${engine.now()} end`
+    const isKept =
+      among === 'free' ? sql`journal.topic = lanes.topic and lanes.due_at < ${engine.now()}` : sql`1 = 0`
+    const dueAt = sql`case when journal.due_at > ${engine.now()} then journal.due_at
+      when ${isKept} then lanes.due_at else ${engine.now()} end`
     await Promise.all([
       sql`
         delete from lanes where ${engine.isOneOf('key', keys)} ${free} and (
@@ -118,7 +119,7 @@ export function createLanes(engine: Engine) {
         businessKey(businessUid),
       ])
       await sql`
-        update lanes set unread = 0 where key in (
+        update lanes set unread = 0, due_at = ${dueAsRead(engine.now())} where key in (
           select key from lanes where ${engine.isOneOf('key', keys)} and unread = 1 ${engine.skipLocked}
         )`.execute(trx)
     },
@@ -140,6 +141,11 @@ export function createLanes(engine: Engine) {
       if (rows.length === 0) await takeBack(trx, [key])
     },
   }
+}
+
+/** `due_at` of a lane that becomes one of a subscription that was read: an overdue one is due there from now on. */
+function dueAsRead(now: Sql): Sql {
+  return sql`case when lanes.lease_token is null and lanes.suspect = 0 and lanes.due_at < ${now} then ${now} else lanes.due_at end`
 }
 
 interface NewHead {

@@ -9,10 +9,7 @@ const RESTS = 50
 
 /** One query for due rows. */
 export interface LookBack {
-  /**
-   * How long ago the rows of this part are due that the query reads, at most; undefined: all rows. A row may move from one
-   * part to another and stay due as long, so it is the same for all parts that were queried before.
-   */
+  /** How long ago the rows of this part are due that the query reads, at most; undefined: all rows. */
   sinceMs(part: string | number): number | undefined
   /** The oldest row of the part that the query has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
@@ -25,6 +22,9 @@ export interface LookBack {
  * 500 deliveries a second 900,000. So a query begins a little before the oldest row that the last one found, or before
  * the last query if it found none. A row whose commit took longer may be behind that: queries further back find it, which
  * are rarer the longer they take.
+ *
+ * Each part, a class of rows, has its own oldest row: one whose rows wait long must not make the queries of the others read
+ * as far back. So a row that gets another class is due there from now on.
  */
 export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
   const reaches = [
@@ -37,10 +37,10 @@ export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
     const beganAt = clock.monotonic()
     const reach = reaches.find(({ nextAt }) => beganAt >= nextAt)
     const backMs = reach?.backMs ?? COMMIT_MS
-    const oldestMs = Math.max(0, ...[...oldest.values()].map(({ ms, at }) => ms + (beganAt - at)))
     return {
       sinceMs(part) {
-        const ms = oldest.has(part) ? oldestMs + backMs : Number.POSITIVE_INFINITY
+        const last = oldest.get(part)
+        const ms = last ? last.ms + (beganAt - last.at) + backMs : Number.POSITIVE_INFINITY
         return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)
       },
       found: (part, oldestMs) => void oldest.set(part, { ms: oldestMs, at: beganAt }),
@@ -54,9 +54,5 @@ export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
     }
   }
 
-  return {
-    look,
-    /** Older rows may have become due, so the next query reads all. */
-    forget: () => oldest.clear(),
-  }
+  return { look }
 }

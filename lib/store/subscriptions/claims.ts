@@ -6,7 +6,7 @@ import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import type { Transaction } from '../sql/transaction.js'
 import { prepare, run } from '../sql/writes.js'
-import { EARLIEST_OF_CLASSES, IS_FREE, type LeasedReads, type Subscriptions } from './subscriptions.js'
+import { IS_FREE, type LeasedReads, type Subscriptions } from './subscriptions.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
@@ -108,7 +108,27 @@ export function createReadClaims(
     return []
   }
 
-  return { claim }
+  /** See the port. Only the app names businesses here, so a sender who forges events cannot. */
+  async function readFirst(trx: Connection, businessUid: string): Promise<void> {
+    const look = lookBack.look()
+    const earliest = Object.values(URGENCY).map(
+      (urgency) => sql`
+        select ${sql.lit(urgency)} as urgency, min(refresh_at) as due from subscriptions
+        where ${isDueOf(engine, urgency, look)}`,
+    )
+    // A millisecond before the first of the class: health and people see how long the reads have been due.
+    await sql`
+      update subscriptions set refresh_at = coalesce(earliest.due, ${engine.now()}) - 1
+      from (${sql.join(earliest, ' union all ')}) as earliest
+      where earliest.urgency = subscriptions.urgency and subscription_uid in (
+        select subscription_uid from subscriptions
+        where business_uid = ${businessUid} and generation > settled_generation and ${IS_FREE}
+          and refresh_at <= ${engine.now()}
+        order by unread, created_at desc limit ${sql.lit(MAX_AT_ONCE)} ${engine.skipLocked}
+      )`.execute(trx)
+  }
+
+  return { claim, readFirst }
 }
 
 /** The due rows of one class; the next one is last. */
@@ -172,14 +192,19 @@ interface DueRow {
  * at its limit.
  */
 function dueReads(engine: Engine, urgency: Urgency, limit: number, look: LookBack, isNewest: 0 | 1 = 0): Sql {
-  // SQLite removes the entries of rows that are not due any more at once.
-  const sinceMs = engine.isLocal ? undefined : look.sinceMs(urgency)
-  const from = sinceMs === undefined ? sql`` : sql`and refresh_at >= ${engine.now()} - ${sinceMs}`
   return sql`
     select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest,
       ${engine.now()} - refresh_at as due_for from subscriptions
-    where urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} ${from} and ${IS_FREE}
+    where ${isDueOf(engine, urgency, look)}
     order by refresh_at ${isNewest ? sql`desc` : sql``} limit ${limit} ${engine.skipLocked}`
+}
+
+/** Whether a row is a free due one of a class, of the rows that a look back reads. */
+function isDueOf(engine: Engine, urgency: Urgency, look: LookBack): Sql {
+  // SQLite removes the entries of rows that are not due any more at once.
+  const sinceMs = engine.isLocal ? undefined : look.sinceMs(urgency)
+  const from = sinceMs === undefined ? sql`` : sql`and refresh_at >= ${engine.now()} - ${sinceMs}`
+  return sql`urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} ${from} and ${IS_FREE}`
 }
 
 /**
@@ -273,23 +298,4 @@ export function isBehindOthers(subscriptions: readonly Subscription[], now: numb
     ({ pending, failure, record, refreshAt }) =>
       pending && (failure === null || record === null) && refreshAt !== null && now - refreshAt >= BEHIND_MS,
   )
-}
-
-/**
- * Makes the due reads of a business that were requested the longest due ones of their classes, so that they are next.
- * Only the app names businesses here, so a sender who forges events cannot.
- */
-export function createReadFirst(engine: Engine) {
-  return async (trx: Connection, businessUid: string): Promise<void> => {
-    // A millisecond before the first of the class: health and people see how long the reads have been due.
-    await sql`
-      update subscriptions set refresh_at = earliest.due - 1
-      from (${EARLIEST_OF_CLASSES}) as earliest
-      where earliest.urgency = subscriptions.urgency and subscription_uid in (
-        select subscription_uid from subscriptions
-        where business_uid = ${businessUid} and generation > settled_generation and ${IS_FREE}
-          and refresh_at <= ${engine.now()}
-        order by unread, created_at desc limit ${sql.lit(MAX_AT_ONCE)} ${engine.skipLocked}
-      )`.execute(trx)
-  }
 }

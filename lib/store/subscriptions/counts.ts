@@ -1,13 +1,21 @@
 import { HOUR, MINUTE } from '../../base/clock.js'
 import { REFUSALS } from '../../base/errors.js'
-import { COUNTED_UP_TO, MAX_LAPSES, type SubscriptionCounts } from '../port/store.js'
+import { COUNTED_UP_TO, MAX_LAPSES, type SubscriptionCounts, URGENCY } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
 import { type Connection, type Sql, sql } from '../sql/sql.js'
 import { FAILING, NEVER_READ, SERVED } from './other-businesses.js'
-import { EARLIEST_OF_CLASSES } from './subscriptions.js'
 
 /** The counts of all and of active subscriptions end at this number, because a higher one is not a sign of a problem. */
 const NORMAL_UP_TO = 1_000
+
+/** The earliest due time of each class, from the first row of each in the index `subscriptions_due`. */
+const EARLIEST_OF_CLASSES = sql.join(
+  Object.values(URGENCY).map(
+    (urgency) => sql`select ${sql.lit(urgency)} as urgency, (select min(refresh_at) from subscriptions
+      where urgency = ${sql.lit(urgency)} and refresh_at is not null) as due`,
+  ),
+  ' union all ',
+)
 
 /** Counts of the table `subscriptions`, each along an index and up to a limit. */
 export function createSubscriptionCounts(engine: Engine, countedUpTo = COUNTED_UP_TO) {

@@ -113,6 +113,10 @@ const causeOfGiven = causeAfterRequest(sql`given.cause`)
 /** A change that an event announces is written, even if an earlier request for the first read was quiet. */
 const quietAfterRequest = sql`case when ${isGivenEvent} then 0 else subscriptions.quiet_until_read end`
 
+const urgencyOfNamed = urgencyAfterRequest(sql`case
+  when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
+  else excluded.urgency end`)
+
 /**
  * The first request decides the business of a subscription. A later request with another business makes that one the
  * candidate, which a read tries when the first does not show the subscription. So a forged event costs few reads.
@@ -136,11 +140,14 @@ function named({ insert, of }: Given<keyof typeof NAMED_COLUMNS>) {
       -- has one.
       quiet_until_read = case when excluded.quiet_until_read = 1 and
         subscriptions.unread = 1 and subscriptions.quiet_until_read = 1 then 1 else 0 end,
-      urgency = ${urgencyAfterRequest(sql`case
-          when excluded.urgency = ${UNREAD} and subscriptions.unread = 0 then ${sql.lit(URGENCY.event)}
-          else excluded.urgency end`)},
+      urgency = ${urgencyOfNamed},
       cause = ${causeAfterRequest(sql`excluded.cause`)},
-      refresh_at = ${dueAfterRequest(sql`excluded.requested_at`, isEvent(sql`excluded.cause`), sql`excluded.generation`)},
+      refresh_at = ${dueAfterRequest({
+        now: sql`excluded.requested_at`,
+        isByEvent: isEvent(sql`excluded.cause`),
+        times: sql`excluded.generation`,
+        urgency: urgencyOfNamed,
+      })},
       candidate_business_uid = case
         when excluded.business_uid <> subscriptions.business_uid then excluded.business_uid
         else subscriptions.candidate_business_uid end`
@@ -207,8 +214,9 @@ function uidsOfBusiness(business: Sql, locking?: Pick<Engine, 'skipLocked'>) {
 /**
  * `refresh_at`, the first case that applies:
  *
- * 1. A leased row is left as it is: its finish sees the new generation. So is an overdue row, which keeps its place, and
- *    a suspect one: no sender may cause the reads that end the process.
+ * 1. A leased row is left as it is: its finish sees the new generation. So is a suspect one: no sender may cause the reads
+ *    that end the process. An overdue row keeps its place, but one that gets another class is due there from now on
+ *    (`leases/look-back.ts`).
  * 2. A pause that ends too far ahead comes from a clock that was set back, so the row is due now.
  * 3. After an event, a row that already waits for a read waits a whole pause from now on, up to `MAX_READ_INTERVAL_MS`
  *    after its last read. `track` and `refresh` make it due at the end of the pause after its last read. If
@@ -216,12 +224,18 @@ function uidsOfBusiness(business: Sql, locking?: Pick<Engine, 'skipLocked'>) {
  *    already waited for the first of them.
  * 4. Otherwise the row is due at the end of the pause after its last read, or now.
  */
-function dueAfterRequest(now: Sql, isByEvent: Sql, times: Sql) {
+function dueAfterRequest({
+  now,
+  isByEvent,
+  times,
+  urgency,
+}: Record<'now' | 'isByEvent' | 'times' | 'urgency', Sql>) {
   const last = sql`subscriptions.not_before + ${sql.lit(MAX_READ_INTERVAL_MS - MIN_READ_INTERVAL_MS)}`
   const pauseFromNow = sql`${now} + ${sql.lit(MIN_READ_INTERVAL_MS)}`
   return sql`case
-    when not (${IS_FREE}) or subscriptions.refresh_at <= ${now}
-      then subscriptions.refresh_at
+    when not (${IS_FREE}) then subscriptions.refresh_at
+    when subscriptions.refresh_at <= ${now}
+      then case when subscriptions.urgency = ${urgency} then subscriptions.refresh_at else ${now} end
     when subscriptions.not_before > ${pauseFromNow} then ${now}
     when ${isByEvent} and (${times} > 1 and subscriptions.not_before > ${now}
         or subscriptions.generation > subscriptions.settled_generation and subscriptions.refresh_at <= ${last})
@@ -261,4 +275,9 @@ const REQUESTED = sql`
   urgency = ${urgencyOfGiven},
   cause = ${causeOfGiven},
   quiet_until_read = ${quietAfterRequest},
-  refresh_at = ${dueAfterRequest(sql`given.now`, isGivenEvent, sql`given.times`)}`
+  refresh_at = ${dueAfterRequest({
+    now: sql`given.now`,
+    isByEvent: isGivenEvent,
+    times: sql`given.times`,
+    urgency: urgencyOfGiven,
+  })}`

@@ -361,6 +361,8 @@ function requested(
     wait: soon,
     install: soon,
   }[by]
+  // An overdue one that gets the class of the app's searches is due there from now on: see `leases/look-back.ts`.
+  const isNamedNow = isInstall ? sql`1 = 0` : sql`searches.by_install = 1 and searches.search_at < ${now}`
   const times = {
     question: sql`0`,
     refresh: sql`1`,
@@ -386,5 +388,6 @@ function requested(
           : now
       },
       ${by === 'refresh' ? sql`failure = null, failures = 0,` : sql``}
-      search_at = case when searches.lease_token is not null then searches.search_at else ${dueAt} end`
+      search_at = case when searches.lease_token is not null then searches.search_at
+        when ${isNamedNow} then ${now} else ${dueAt} end`
 }

@@ -31,15 +31,6 @@ type NamedByEvent = Pick<NewEvent, 'subscriptionUid' | 'businessUid'>
  */
 export const IS_FREE = sql`subscriptions.suspect = 0 and subscriptions.lease_token is null`
 
-/** The earliest due time of each class, from the first row of each in the index `subscriptions_due`. */
-export const EARLIEST_OF_CLASSES = sql.join(
-  Object.values(URGENCY).map(
-    (urgency) => sql`select ${sql.lit(urgency)} as urgency, (select min(refresh_at) from subscriptions
-      where urgency = ${sql.lit(urgency)} and refresh_at is not null) as due`,
-  ),
-  ' union all ',
-)
-
 /** The most subscriptions of one business that a decision takes into account, and that a request reads. */
 const MAX_OF_BUSINESS = 1_000
 /** Those of them that were never read, of which anybody with the delivery secret can make up any number. */

@@ -92,6 +92,15 @@ export const REQUESTING: Checks = {
     has(await lab.next(), { urgency: URGENCY.track })
   },
 
+  async 'requestRefresh: a due row that gets another class is due there from now on'(lab) {
+    await lab.request('s1', 'b1')
+    const { refreshAt } = await lab.only('b1')
+    await lab.pass(3)
+    await lab.accept([eventOf('s1', { businessUid: 'b1' })])
+    assert(Number((await lab.only('b1')).refreshAt) > Number(refreshAt))
+    has(await lab.claim(), { urgency: URGENCY.eventOfUnread })
+  },
+
   async 'requestRefresh: of a business leaves what was never read in its class, so it delays no other read of the business'(
     lab,
   ) {

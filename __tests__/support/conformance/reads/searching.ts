@@ -131,6 +131,20 @@ export const SEARCHING: Checks = {
     has(await claimed(lab), { id: 'b1', isOfInstall: false })
   },
 
+  async 'requestSearch: a due search of an install that the app asks for is due in its new class from then on'(
+    lab,
+  ) {
+    await lab.accept([install('b1')])
+    const before = await lab.searchOf('b1')
+    await lab.pass(3)
+    await lab.requestSearch('b1', 'question')
+    const after = await lab.searchOf('b1')
+    assert(Number(after?.nextAt) > Number(before?.nextAt))
+    await lab.pass(3)
+    await lab.requestSearch('b1', 'refresh')
+    has(await lab.searchOf('b1'), { nextAt: after?.nextAt ?? null })
+  },
+
   async 'claimSearches: those that the app has asked for come first, and few of the others beside them'(lab) {
     await lab.accept([install('b1'), install('b2'), install('b3')])
     await lab.pass(2)
