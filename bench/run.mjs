@@ -4,11 +4,13 @@ import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { BENCH, coresOf, describeCpu, folderOnDisk, inWords, PROJECT, runtimes } from './harness/machine.mjs'
+import { openMeasuredParts } from './harness/measured-parts.mjs'
 
 /**
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
  * compare with, builds the package, measures, and writes a table and JSON. The exit code is 0 unless an
- * error occurred; a missed aim is not an error. `--beside <commit>` compares the working tree with that commit instead.
+ * error occurred; a missed aim is not an error. A whole run that was interrupted goes on with the next part, as long as the
+ * code is the same. `--beside <commit>` compares the working tree with that commit instead.
  *
  * The minutes apply to a machine with two cores, for a quick run and a full one.
  */
@@ -17,15 +19,17 @@ const PARTS = {
   durable: { minutes: [0.3, 7] },
   sizes: { minutes: [0.5, 25] },
   backlog: { minutes: [0.3, 10] },
-  snapshot: { minutes: [0.7, 35] },
   draining: { minutes: [0.2, 3] },
   flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },
   entitlement: { minutes: [0.1, 0.3] },
   memory: { minutes: [0.1, 3] },
   starting: { minutes: [0.2, 0.5] },
+  // It takes longest, so an interrupted run has the others.
+  snapshot: { minutes: [0.7, 80] },
 }
 
+const dateOf = (time) => time.toISOString().slice(0, 10)
 const RESULTS = join(BENCH, 'results')
 const begunAt = performance.now()
 const minutesLeft = new Map()
@@ -147,30 +151,40 @@ async function main() {
       await beside(bench, { commit, million, print })
       return
     }
-    for (const part of parts) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
+    const isWhole = parts.length === Object.keys(PARTS).length && !quick
+    const measured = openMeasuredParts({ node: nodes.judged.version, isKept: isWhole })
+    const former = parts.filter((part) => measured.parts[part])
+    if (former.length > 0)
+      print(`${former.join(', ')}: measured by the run before, which was interrupted. The rest follows`)
+    leftOut.push(...former.flatMap((part) => measured.leftOut[part]))
+    const rest = parts.filter((part) => !former.includes(part))
+    for (const part of rest) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
 
     const results = {
       command: ['npm run bench', ...(process.argv.length > 2 ? ['--', ...process.argv.slice(2)] : [])].join(
         ' ',
       ),
-      date: new Date().toISOString().slice(0, 10),
       quick,
       node: nodes.judged.version,
       cpu: describeCpu(),
       cores: inWords(cores),
       leftOut,
-      parts: {},
     }
-    for (const part of parts) {
+    for (const part of rest) {
       const partBegunAt = performance.now()
+      const leftOutBefore = leftOut.length
       const note = (text) => {
-        const rest = [...minutesLeft].reduce((sum, [name, minutes]) => sum + (name === part ? 0 : minutes), 0)
+        const later = [...minutesLeft].reduce(
+          (sum, [name, minutes]) => sum + (name === part ? 0 : minutes),
+          0,
+        )
         const own = minutesLeft.get(part) - (performance.now() - partBegunAt) / 60_000
-        print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + rest)} min left`)
+        print(`${part}, ${text}, some ${Math.ceil(Math.max(own, 0.1) + later)} min left`)
       }
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
       try {
-        results.parts[part] = await measure({ ...bench, note })
+        const figures = await measure({ ...bench, note })
+        measured.add(part, { figures, leftOut: leftOut.slice(leftOutBefore), date: dateOf(new Date()) })
       } catch (error) {
         leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
         console.error(error)
@@ -183,8 +197,11 @@ async function main() {
         (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,
       ].filter(Boolean)
-    const isWhole = parts.length === Object.keys(PARTS).length
-    writeReport(results, out, { print, isForReaders: isWhole && !quick && out === RESULTS })
+    const inOrder = parts.filter((part) => measured.parts[part])
+    results.parts = Object.fromEntries(inOrder.map((part) => [part, measured.parts[part]]))
+    results.date = [...new Set([...measured.dates, dateOf(new Date())])].join(' and ')
+    writeReport(results, out, { print, isForReaders: isWhole && out === RESULTS })
+    if (inOrder.length === parts.length) measured.remove()
   } finally {
     await end()
   }

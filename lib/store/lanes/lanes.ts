@@ -70,7 +70,7 @@ export function createLanes(engine: Engine) {
    * `free`: leased lanes are left as they are. A suspect one stays suspect, but its lapses begin anew: it may have got
    * another head, which must not become dead for the lapses of the former. `untried`: the holder tried nothing, so the
    * lapses of the head still count, without the one of a try alone that it did not make. A head is due since its lane came
-   * to it at the earliest.
+   * to it at the earliest, or keeps the place of a free lane among those of its topic.
    */
   async function advance(trx: Connection, keys: readonly string[], among: 'all' | 'free' | 'untried') {
     if (keys.length === 0) return

@@ -20,11 +20,11 @@ export interface LookBack {
  * How far back queries for due rows look. An index keeps the entries of rows that are not due any more while some
  * transaction is open that began before, and a query from the start of the index reads them all: after half an hour of
  * 500 deliveries a second 900,000. So a query begins a little before the oldest row that the last one found, or before
- * the last query if it found none. A row whose commit took longer may be behind that: queries further back find it, which
- * are rarer the longer they take.
+ * the last query if it found none. A row whose commit took longer, or that was locked, may be behind that: queries further
+ * back find it, which are rarer the longer they take.
  *
  * Each part, a class of rows, has its own oldest row: one whose rows wait long must not make the queries of the others read
- * as far back. So a row that gets another class is due there from now on.
+ * as far back. So a free row that gets another class is due there from now on.
  */
 export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
   const reaches = [

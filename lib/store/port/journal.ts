@@ -239,8 +239,8 @@ export interface EntryCounts {
   retrying: number
   /**
    * How long the longest due entry has been due: since it was received, made pending again or returned untried, its next try
-   * came, or the entry before it in its lane ended; null when none is due. Entries that are being handled, stand behind others,
-   * or have no handler are not due. An entry whose lease ran out is due since then.
+   * came, the entry before it in its lane ended, or its lane got another class; null when none is due. Entries that are being
+   * handled, stand behind others, or have no handler are not due. An entry whose lease ran out is due since then.
    */
   oldestPendingMs: number | null
   /** Entries whose tries are used up, or that nobody handled in time. */

@@ -102,8 +102,8 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
    */
   claimReads(options: ClaimReads): Promise<ReadClaim[]>
   /**
-   * Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes, by a
-   * millisecond.
+   * Makes the requested due reads of a business, for which a visitor waits, the longest due ones of their classes that are
+   * seen, by a millisecond.
    */
   readFirst(businessUid: string): Promise<void>
   /** Extends the lease of a read. False when the caller has lost it. */

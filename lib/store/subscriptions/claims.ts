@@ -111,16 +111,24 @@ export function createReadClaims(
   /** See the port. Only the app names businesses here, so a sender who forges events cannot. */
   async function readFirst(trx: Connection, businessUid: string): Promise<void> {
     const look = lookBack.look()
-    const earliest = Object.values(URGENCY).map(
+    const classes = Object.values(URGENCY)
+    const earliest = classes.map(
       (urgency) => sql`
-        select ${sql.lit(urgency)} as urgency, min(refresh_at) as due from subscriptions
+        select ${sql.lit(urgency)} as urgency, min(refresh_at) as due, ${engine.now()} as now from subscriptions
         where ${isDueOf(engine, urgency, look)}`,
     )
+    const rows = await sql<{ urgency: Urgency; due: number | null; now: number }>`
+      ${sql.join(earliest, ' union all ')}`
+      .execute(trx)
+      .finally(look.end)
+    for (const { urgency, due, now } of rows) look.found(urgency, now - (due ?? now))
     // A millisecond before the first of the class: health and people see how long the reads have been due.
+    const firsts = rows.map(
+      ({ urgency, due, now }) => sql`when ${sql.lit(urgency)} then ${Math.min(due ?? now, now) - 1}`,
+    )
     await sql`
-      update subscriptions set refresh_at = coalesce(earliest.due, ${engine.now()}) - 1
-      from (${sql.join(earliest, ' union all ')}) as earliest
-      where earliest.urgency = subscriptions.urgency and subscription_uid in (
+      update subscriptions set refresh_at = cast(case urgency ${sql.join(firsts, ' ')} end as bigint)
+      where subscription_uid in (
         select subscription_uid from subscriptions
         where business_uid = ${businessUid} and generation > settled_generation and ${IS_FREE}
           and refresh_at <= ${engine.now()}

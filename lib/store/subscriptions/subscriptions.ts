@@ -10,7 +10,6 @@ import {
   type StoredSubscription,
   type Subscription,
   type SubscriptionFilter,
-  URGENCY,
 } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'

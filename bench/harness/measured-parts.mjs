@@ -1,0 +1,47 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { PROJECT } from './machine.mjs'
+
+/** What a figure depends on. Results and docs change none. */
+const MEASURED = ['lib', 'scripts', 'bench/harness', 'bench/parts', 'bench/servers', 'package-lock.json']
+const FILE = join(PROJECT, 'reports', 'bench-parts.json')
+
+/**
+ * The parts that were measured. `isKept`: also those of a run before that was interrupted, and they are kept for the next one.
+ * Parts of other code, of changes without a commit or of another version of Node do not count.
+ */
+export function openMeasuredParts({ node, isKept }) {
+  const code = isKept ? codeOf() : undefined
+  const former = code !== undefined && existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : undefined
+  const isSame = former?.code === code && former?.node === node
+  const measured = isSame ? former : { code, node, parts: {}, leftOut: {}, dates: [] }
+  return {
+    /** By the name of the part. */
+    parts: measured.parts,
+    leftOut: measured.leftOut,
+    dates: measured.dates,
+    add(name, { figures, leftOut, date }) {
+      measured.parts[name] = figures
+      measured.leftOut[name] = leftOut
+      if (!measured.dates.includes(date)) measured.dates.push(date)
+      if (code === undefined) return
+      mkdirSync(dirname(FILE), { recursive: true })
+      writeFileSync(FILE, JSON.stringify(measured))
+    },
+    /** The results of all of them are written. */
+    remove: () => rmSync(FILE, { force: true }),
+  }
+}
+
+/** The trees of the code in git; undefined outside of it, or with changes that have no commit. */
+function codeOf() {
+  const git = (...args) =>
+    execFileSync('git', args, { cwd: PROJECT, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim()
+  try {
+    if (git('status', '--porcelain', '--', ...MEASURED) !== '') return undefined
+    return git('rev-parse', ...MEASURED.map((path) => `HEAD:${path}`))
+  } catch {
+    return undefined
+  }
+}
