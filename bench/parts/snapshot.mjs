@@ -37,8 +37,9 @@ export async function snapshot(bench) {
     const rows = await inRounds({ items, rounds, note, measure: (item) => measure(bench, item, spread) })
     return {
       title: 'Beside an open transaction',
-      about: `PostgreSQL, ${count.toLocaleString('en')} deliveries for ${spread.toLocaleString('en')} subscriptions, read and handled, while a transaction in \`repeatable read\` is open, and without one. CPU, replies and claims are those of a process with a worker that gets 500 deliveries a second, reads and handles them; then it gets as many as it takes. ${rounds} rounds in turns.`,
+      about: `PostgreSQL, ${count.toLocaleString('en')} deliveries for ${spread.toLocaleString('en')} subscriptions, read and handled, while a transaction in \`repeatable read\` is open, and without one. *Receiving* is the CPU of a process without a worker that gets 500 deliveries a second, with the database. The other figures are those of a process with a worker that gets as many, reads and handles them; then it gets as many as it takes. ${rounds} rounds in turns.`,
       columns: [
+        { id: 'receivingMicros', name: 'receiving, CPU µs per request with the database', digits: 0 },
         { id: 'cpuMicros', name: 'CPU µs per request', digits: 0 },
         { id: 'allCpuMicros', name: 'with the database', digits: 0 },
         { id: 'replyMs', name: 'reply, ms', digits: 2 },
@@ -52,8 +53,7 @@ export async function snapshot(bench) {
     }
   } finally {
     await reader?.end()
-    await quiet.stop()
-    await open.stop()
+    for (const { stop, receiver } of [quiet, open]) await Promise.all([stop(), receiver.stop()])
   }
 }
 
@@ -66,7 +66,8 @@ async function startServer(bench, name, subscriptions) {
     app: ['marketplace', { store, platformUrl, front: 'plain' }],
   })
   const settings = { store, platformUrl, front: 'plain', handlers: 'at-once', timesClaims: true }
-  return { store, ...(await start('marketplace', settings)) }
+  const receiver = await start('marketplace', { ...settings, options: { worker: false } })
+  return { store, receiver, ...(await start('marketplace', settings)) }
 }
 
 const targetOf = (server) => ({ port: server.ready.port, path: `/x/${SECRET}`, body: BODY })
@@ -74,7 +75,10 @@ const targetOf = (server) => ({ port: server.ready.port, path: `/x/${SECRET}`, b
 /** Delivers, and waits until all of it is handled. It does not ask for `health()`, whose counts are slow beside the transaction. */
 async function fill({ load }, server, count, spread) {
   const before = await server.ask('handled')
-  const { requests, refused } = await load.post({ ...targetOf(server), count, spread })
+  await untilHandled(server, before, await load.post({ ...targetOf(server), count, spread }))
+}
+
+async function untilHandled(server, before, { requests, refused }) {
   const isHandled = async () => (await server.ask('handled')) - before >= requests - refused
   await until('the deliveries are handled', isHandled, 600_000)
 }
@@ -97,28 +101,51 @@ async function settle({ store }) {
 }
 
 async function measure({ load, quick, postgres }, { server, other }, spread) {
-  other.freeze()
+  const atRest = [other, other.receiver]
+  for (const each of atRest) each.freeze()
   try {
     await fill({ load }, server, 1_000, spread)
     await settle(server)
+    const each = { load, database: await postgres(), durationMs: quick ? 2_000 : 10_000 }
+    const paced = { spread, connections: 16, perSecond: 500 }
+    const { receiver } = server
+    const handledBefore = await server.ask('handled')
+    server.freeze()
+    const alone = await received({
+      ...each,
+      child: receiver,
+      target: { ...targetOf(receiver), ...paced },
+    }).finally(server.thaw)
+    await untilHandled(server, handledBefore, alone)
+    await settle(server)
     await server.ask('claimTimes')
-    const target = { ...targetOf(server), spread }
+    const target = targetOf(server)
     const {
       cpuMicros,
       allCpuMicros,
       p50Ms: replyMs,
-    } = await received({
-      ...{ load, child: server, database: await postgres(), durationMs: quick ? 2_000 : 10_000 },
-      target: { ...target, connections: 16, perSecond: 500 },
-    })
+    } = await received({ ...each, child: server, target: { ...target, ...paced } })
     const { claimReads: readsMs, claimLanes: lanesMs } = await server.ask('claimTimes')
     const beganAt = performance.now()
     await server.ask('health')
     const healthMs = performance.now() - beganAt
-    const { requestsPerSecond: perSecond } = await load.post({ ...target, durationMs: quick ? 1_000 : 5_000 })
+    const { requestsPerSecond: perSecond } = await load.post({
+      ...target,
+      spread,
+      durationMs: quick ? 1_000 : 5_000,
+    })
     await fill({ load }, server, 100, spread)
-    return { replyMs, perSecond, cpuMicros, allCpuMicros, readsMs, lanesMs, healthMs }
+    return {
+      receivingMicros: alone.allCpuMicros,
+      replyMs,
+      perSecond,
+      cpuMicros,
+      allCpuMicros,
+      readsMs,
+      lanesMs,
+      healthMs,
+    }
   } finally {
-    other.thaw()
+    for (const each of atRest) each.thaw()
   }
 }
