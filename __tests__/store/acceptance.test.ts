@@ -123,6 +123,33 @@ describe('C26 the shared commit of deliveries', () => {
     }
   })
 
+  it('calls the store unavailable while one commit after another fails, although each takes less than a second', async () => {
+    const holds = [gate(), gate()]
+    let commits = 0
+    let now = 0
+    const { submit } = committer({
+      isDataError: false,
+      async before() {
+        await holds[commits++]?.opened
+        throw new Error('no connection')
+      },
+      maxWaiting: { rows: 1, bytes: MIB },
+      clock: { monotonic: () => now },
+    })
+    const failed = [submit({ kib: 1 })]
+    await new Promise((resolve) => setImmediate(resolve))
+    failed.push(submit({ kib: 1 }))
+    now = 900
+    holds[0]?.open()
+    await expect(failed[0]).rejects.toThrow('no connection')
+    await new Promise((resolve) => setImmediate(resolve))
+    failed.push(submit({ kib: 1 }), submit({ kib: 1 }))
+    now = 1_000
+    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'store_unavailable' })
+    holds[1]?.open()
+    for (const each of failed) await expect(each).rejects.toThrow('no connection')
+  })
+
   it('C395 calls the store unavailable only if a commit takes long while twice as much waits as may', async () => {
     const hold = gate()
     let now = 0

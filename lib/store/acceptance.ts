@@ -78,7 +78,7 @@ export function createAcceptance(options: {
 
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
 
-  /** When the last commit began, or the first call began to wait for one; undefined while none waits. */
+  /** When the last commit ended, or the first call began to wait for one; undefined while none waits. */
   let committingSince: number | undefined
   const isStalled = () => committingSince !== undefined && clock.monotonic() - committingSince >= STALLED_MS
 
@@ -102,9 +102,9 @@ export function createAcceptance(options: {
         ? tooMuch()
         : turnedAway.refused('too many deliveries wait for the store'),
     async write(batch) {
-      committingSince = clock.monotonic()
       try {
         await health.watch(() => commit(batch))
+        committingSince = clock.monotonic()
       } finally {
         if (waiting.rows === 0) committingSince = undefined
       }
