@@ -79,8 +79,8 @@ export function createAcceptance(options: {
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
 
   /** When the last commit ended, or the first call began to wait for one; undefined while none waits. */
-  let committingSince: number | undefined
-  const isStalled = () => committingSince !== undefined && clock.monotonic() - committingSince >= STALLED_MS
+  let uncommittedSince: number | undefined
+  const isStalled = () => uncommittedSince !== undefined && clock.monotonic() - uncommittedSince >= STALLED_MS
 
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
@@ -104,9 +104,9 @@ export function createAcceptance(options: {
     async write(batch) {
       try {
         await health.watch(() => commit(batch))
-        committingSince = clock.monotonic()
+        uncommittedSince = clock.monotonic()
       } finally {
-        if (waiting.rows === 0) committingSince = undefined
+        if (waiting.rows === 0) uncommittedSince = undefined
       }
       return []
     },
@@ -254,7 +254,7 @@ export function createAcceptance(options: {
     const size = sizeOf(sizes)
     requireWaitingRoom(waiting, size)
     add(waiting, size)
-    committingSince ??= clock.monotonic()
+    uncommittedSince ??= clock.monotonic()
     await batches.add({ ...call, size, sender, isUnread: undefined })
   }
 

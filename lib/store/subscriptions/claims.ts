@@ -111,8 +111,7 @@ export function createReadClaims(
   /** See the port. Only the app names businesses here, so a sender who forges events cannot. */
   async function readFirst(trx: Connection, businessUid: string): Promise<void> {
     const look = lookBack.look()
-    const classes = Object.values(URGENCY)
-    const earliest = classes.map(
+    const earliest = Object.values(URGENCY).map(
       (urgency) => sql`
         select ${sql.lit(urgency)} as urgency, min(refresh_at) as due, ${engine.now()} as now from subscriptions
         where ${isDueOf(engine, urgency, look)}`,

@@ -11,8 +11,8 @@ const NORMAL_UP_TO = 1_000
 /** The earliest due time of each class, from the first row of each in the index `subscriptions_due`. */
 const EARLIEST_OF_CLASSES = sql.join(
   Object.values(URGENCY).map(
-    (urgency) => sql`select ${sql.lit(urgency)} as urgency, (select min(refresh_at) from subscriptions
-      where urgency = ${sql.lit(urgency)} and refresh_at is not null) as due`,
+    (urgency) => sql`select min(refresh_at) as due from subscriptions
+      where urgency = ${sql.lit(urgency)} and refresh_at is not null`,
   ),
   ' union all ',
 )
