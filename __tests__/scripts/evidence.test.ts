@@ -5,6 +5,7 @@ import { describe, expect, it } from '@jest/globals'
 import { evidence } from '../../scripts/evidence/evidence.js'
 import { verdictOf } from '../../scripts/evidence/page.js'
 import {
+  DEPENDS_ON,
   type EvidenceRecord,
   jsonLines,
   type Outcome,
@@ -80,6 +81,25 @@ describe('npm run evidence', () => {
     await project.run()
     expect(project.made()).toHaveLength(6)
   })
+
+  it.each([
+    ['servers', 3],
+    ['tests', 6],
+  ] as const)(
+    'keeps the records of %s or makes them again when a test changes: %i steps',
+    async (kind, steps) => {
+      const project = createProject({ dependsOn: DEPENDS_ON[kind] })
+      await project.run()
+      writeFileSync(join(project.root, '__tests__', 'a.ts'), 'export const a = 2\n')
+      project.commitAll()
+      await project.run()
+      expect(project.made()).toHaveLength(steps)
+      writeFileSync(join(project.root, '__tests__', 'support', 'a.ts'), 'export const a = 2\n')
+      project.commitAll()
+      await project.run()
+      expect(project.made()).toHaveLength(steps + 3)
+    },
+  )
 
   it('ends with 1 if something did not hold, and the page says so', async () => {
     const project = createProject({ breaks: '2' })
@@ -310,7 +330,7 @@ function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
     steps: () => [{ id: '1', command: [], outcome: () => ({ figures: {}, broken: [] }) }],
     row: () => ({ amount: '', result: '' }),
   }))
-  const { page } = verdictOf(parts, 'whole', { commit: '', file: '', all: () => [...records], add() {} })
+  const { page } = verdictOf(parts, 'whole', { commit: '', all: () => [...records], add() {} })
   return page.split('\n')[2]
 }
 
@@ -318,10 +338,18 @@ function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
  * A project with one part of three steps: one breaks, one fails, and one hangs, if a file says so. A step notes that it was
  * made before it ends.
  */
-function createProject(how: { breaks?: string; fails?: string; hangs?: string; mayHave?: number } = {}) {
+function createProject(
+  how: {
+    breaks?: string
+    fails?: string
+    hangs?: string
+    mayHave?: number
+    dependsOn?: Part['dependsOn']
+  } = {},
+) {
   const root = temporaryFolder()
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
-  for (const folder of ['lib', '__tests__', 'scripts', 'docs', 'reports']) {
+  for (const folder of ['lib', '__tests__', '__tests__/support', 'scripts', 'docs', 'reports']) {
     mkdirSync(join(root, folder))
     writeFileSync(join(root, folder, 'a.ts'), 'export const a = 1\n')
   }
@@ -349,6 +377,7 @@ function createProject(how: { breaks?: string; fails?: string; hangs?: string; m
   const part: Part = {
     name: 'tries',
     title: 'tries',
+    dependsOn: how.dependsOn ?? DEPENDS_ON.tests,
     example: '2',
     steps: (scope) =>
       (scope === 'short' ? ['1'] : ['1', '2', '3']).map((seed) => ({

@@ -21,9 +21,9 @@ const helpOf = (
   --help          Prints this.
 
 Interrupt it at any time: each step that has ended has its record in reports/evidence/, and the next run goes on after
-it, as long as lib, __tests__, scripts and package-lock.json are those of the record. They must be committed. It ends
-with 0 if all held, with 1 if something did not hold or could not be tried, with 2 if an argument is wrong, and with 130
-after Ctrl+C.
+it, as long as lib, __tests__, scripts and package-lock.json are those of the record; of __tests__ only support counts for
+kills, power-cuts, bodies, worlds and months. They must be committed. It ends with 0 if all held, with 1 if something did
+not hold or could not be tried, with 2 if an argument is wrong, and with 130 after Ctrl+C.
 `
 
 /** The project whose evidence is collected, and how. */
@@ -78,7 +78,7 @@ async function run(
 ): Promise<number> {
   const { root, print, signal } = collecting
   const parts = chosen ?? collecting.parts
-  const records = openRecords(root)
+  const records = openRecords(root, parts)
   const plan = planOf(parts, scope, records)
   if (plan.some(({ isDone, part }) => !isDone && part.needsBuild)) build(root)
   await makeSteps({ root, plan, records, print, signal })
@@ -95,7 +95,11 @@ async function run(
 }
 
 function writeWhatIsThere(collecting: Collecting): number {
-  const { page, broken } = verdictOf(collecting.parts, 'partial', openRecords(collecting.root))
+  const { page, broken } = verdictOf(
+    collecting.parts,
+    'partial',
+    openRecords(collecting.root, collecting.parts),
+  )
   write(collecting, 'docs/evidence.md', page)
   return broken.length > 0 ? 1 : 0
 }
@@ -113,7 +117,7 @@ function write({ root, print }: Collecting, path: string, text: string) {
 }
 
 function list(parts: readonly Part[], scope: Scope, { root, print }: Collecting): number {
-  const records = openRecords(root)
+  const records = openRecords(root, parts)
   for (const part of parts) {
     const plan = planOf([part], scope, records)
     print(

@@ -28,9 +28,17 @@ export interface EvidenceRecord extends Outcome {
 /** `short` ends within ten minutes, all parts together, on a slow machine with two cores. */
 export type Scope = 'whole' | 'short'
 
+/** Paths in the project on which evidence depends: that of servers and worlds, and that of tests. */
+export const DEPENDS_ON = {
+  servers: ['lib', '__tests__/support', 'scripts', 'package-lock.json'],
+  tests: ['lib', '__tests__', 'scripts', 'package-lock.json'],
+}
+
 /** One kind of evidence. */
 export interface Part {
   name: string
+  /** One of `DEPENDS_ON`: its records are void when one of these paths changes. */
+  dependsOn: readonly string[]
   /** For people: what is tried. */
   title: string
   /** Whether its steps use the built package, which must be that of this commit. */

@@ -2,46 +2,55 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { type EvidenceRecord, UsageError } from './part.js'
+import { type EvidenceRecord, type Part, UsageError } from './part.js'
 
-/** What evidence depends on. A page of docs makes none of it void. */
-const DEPENDS_ON = ['lib', '__tests__', 'scripts', 'package-lock.json']
-
-/** The records of this state of the code: a line of JSON for each step, in a file that its git trees name. */
-export function openRecords(root: string) {
+/**
+ * The records of this state of the code: a line of JSON for each step, in a file for each part, which it and the git trees
+ * of what it depends on name. So a mended test leaves the kills of servers as they are.
+ */
+export function openRecords(root: string, parts: readonly Pick<Part, 'name' | 'dependsOn'>[]) {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
-  const changed = git('status', '--porcelain', '--', ...DEPENDS_ON)
+  const all = [...new Set(parts.flatMap(({ dependsOn }) => dependsOn))]
+  const changed = git('status', '--porcelain', '--', ...all)
   if (changed !== '')
     throw new UsageError(
-      `Commit your changes first, because evidence names a commit:\n${changed}\nOnly ${DEPENDS_ON.join(', ')} matter.`,
+      `Commit your changes first, because evidence names a commit:\n${changed}\nOnly ${all.join(', ')} matter.`,
     )
-  const trees = git('rev-parse', ...DEPENDS_ON.map((path) => `HEAD:${path}`))
-  const key = createHash('sha256').update(trees).digest('hex').slice(0, 16)
-  const folder = join(root, 'reports', 'evidence')
-  const file = join(folder, `${key}.jsonl`)
   const commit = git('rev-parse', 'HEAD')
-  // A run that was killed may have left half a line at the end.
-  if (existsSync(file)) {
-    const text = readFileSync(file, 'utf8')
-    if (!text.endsWith('\n')) writeFileSync(file, text.slice(0, text.lastIndexOf('\n') + 1))
+  const folder = join(root, 'reports', 'evidence')
+  const files = new Map(parts.map(({ name, dependsOn }) => [name, fileOf(name, dependsOn)]))
+  for (const file of files.values()) endAtWholeLine(file)
+
+  function fileOf(name: string, dependsOn: readonly string[]): string {
+    const trees = git('rev-parse', ...dependsOn.map((path) => `HEAD:${path}`))
+    const key = createHash('sha256').update(trees).digest('hex').slice(0, 16)
+    return join(folder, `${name}-${key}.jsonl`)
   }
 
   return {
-    file,
     commit,
-    all(): EvidenceRecord[] {
-      if (!existsSync(file)) return []
-      return readFileSync(file, 'utf8')
-        .split('\n')
-        .filter((line) => line !== '')
-        .map((line) => JSON.parse(line) as EvidenceRecord)
-    },
+    all: (): EvidenceRecord[] => [...files.values()].flatMap(recordsIn),
     add(record: Omit<EvidenceRecord, 'commit' | 'node' | 'at'>) {
       mkdirSync(folder, { recursive: true })
       const whole = { ...record, commit, node: process.versions.node, at: new Date().toISOString() }
-      appendFileSync(file, `${JSON.stringify(whole)}\n`)
+      appendFileSync(files.get(record.part) as string, `${JSON.stringify(whole)}\n`)
     },
   }
+}
+
+/** A run that was killed may have left half a line at the end. */
+function endAtWholeLine(file: string): void {
+  if (!existsSync(file)) return
+  const text = readFileSync(file, 'utf8')
+  if (!text.endsWith('\n')) writeFileSync(file, text.slice(0, text.lastIndexOf('\n') + 1))
+}
+
+function recordsIn(file: string): EvidenceRecord[] {
+  if (!existsSync(file)) return []
+  return readFileSync(file, 'utf8')
+    .split('\n')
+    .filter((line) => line !== '')
+    .map((line) => JSON.parse(line) as EvidenceRecord)
 }
 
 export type Records = ReturnType<typeof openRecords>

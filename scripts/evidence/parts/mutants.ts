@@ -1,5 +1,6 @@
 import { PURE } from '../../mutate/pure.js'
 import {
+  DEPENDS_ON,
   type EvidenceRecord,
   inWords,
   namesOf,
@@ -27,6 +28,7 @@ const PURE_MODULES = 'the pure modules'
 export const MUTANTS: Part = {
   name: 'mutants',
   title: 'Small changes of the code',
+  dependsOn: DEPENDS_ON.tests,
   example: 'lib/store-1',
   steps: (scope) =>
     scope === 'short'

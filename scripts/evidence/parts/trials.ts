@@ -1,4 +1,14 @@
-import { inWords, jsonLines, type Part, type Scope, type Step, seedOf, sumOf, UsageError } from '../part.js'
+import {
+  DEPENDS_ON,
+  inWords,
+  jsonLines,
+  type Part,
+  type Scope,
+  type Step,
+  seedOf,
+  sumOf,
+  UsageError,
+} from '../part.js'
 
 /** The arguments of Node for `trial.ts`. An engine is loaded by `import()`, which `tsx` compiles otherwise. */
 const TRIAL = [
@@ -79,7 +89,7 @@ function trialPart(options: {
   }
 
   return {
-    ...{ name, title, needsBuild, row },
+    ...{ name, title, needsBuild, row, dependsOn: DEPENDS_ON.servers },
     example: `${engines[0]}-1`,
     steps: (scope) =>
       engines.flatMap((engine) =>

@@ -1,4 +1,4 @@
-import { inWords, jsonLines, type Part, type Step, seedOf, sumOf } from '../part.js'
+import { DEPENDS_ON, inWords, jsonLines, type Part, type Step, seedOf, sumOf } from '../part.js'
 
 const MANY = ['--import', 'tsx', '__tests__/support/world/many.ts']
 
@@ -19,6 +19,7 @@ const SKIPPED_AT_MOST = 0.4
 export const SECONDS: Part = {
   name: 'worlds',
   title: 'Simulated worlds of instances',
+  dependsOn: DEPENDS_ON.servers,
   example: '123',
   steps: (scope) =>
     scope === 'short' ? [worlds(1, 100)] : Array.from({ length: 40 }, (_, i) => worlds(1 + i * 250, 250)),
@@ -33,6 +34,7 @@ export const SECONDS: Part = {
 export const MONTHS: Part = {
   name: 'months',
   title: 'Simulated months of an app',
+  dependsOn: DEPENDS_ON.servers,
   example: '7',
   steps: (scope) =>
     scope === 'short'
