@@ -9,8 +9,9 @@ import { openMeasuredParts } from './harness/measured-parts.mjs'
 /**
  * `npm run bench [-- --quick] [-- --only receiving,durable] [-- --out folder]`: installs the missing packages to
  * compare with, builds the package, measures, and writes a table and JSON. The exit code is 0 unless an
- * error occurred; a missed aim is not an error. A whole run that was interrupted goes on with the next part, as long as the
- * code is the same. `--beside <commit>` compares the working tree with that commit instead.
+ * error occurred; a missed aim is not an error. A whole run leaves out the parts that were measured since the last one, by
+ * a run that was interrupted or with `--only`, as long as the code is the same. `--beside <commit>` compares the working tree
+ * with that commit instead.
  *
  * The minutes apply to a machine with two cores, for a quick run and a full one.
  */
@@ -152,12 +153,13 @@ async function main() {
       return
     }
     const isWhole = parts.length === Object.keys(PARTS).length && !quick
-    const measured = openMeasuredParts({ node: nodes.judged.version, isKept: isWhole })
-    const former = parts.filter((part) => measured.parts[part])
+    const measured = openMeasuredParts({ node: nodes.judged.version, quick })
+    const former = isWhole ? parts.filter((part) => measured.parts[part]) : []
     if (former.length > 0)
-      print(`${former.join(', ')}: measured by the run before, which was interrupted. The rest follows`)
+      print(`${former.join(', ')}: measured since the last whole run, with this code. The rest follows`)
     leftOut.push(...former.flatMap((part) => measured.leftOut[part]))
-    const rest = parts.filter((part) => !former.includes(part))
+    const done = new Set(former)
+    const rest = parts.filter((part) => !done.has(part))
     for (const part of rest) minutesLeft.set(part, PARTS[part].minutes[quick ? 0 : 1])
 
     const results = {
@@ -185,6 +187,7 @@ async function main() {
       try {
         const figures = await measure({ ...bench, note })
         measured.add(part, { figures, leftOut: leftOut.slice(leftOutBefore), date: dateOf(new Date()) })
+        done.add(part)
       } catch (error) {
         leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
         console.error(error)
@@ -197,11 +200,11 @@ async function main() {
         (await bench.postgres().catch(() => undefined))?.version,
         parts.includes('durable') && (await bench.redis())?.version,
       ].filter(Boolean)
-    const inOrder = parts.filter((part) => measured.parts[part])
+    const inOrder = parts.filter((part) => done.has(part))
     results.parts = Object.fromEntries(inOrder.map((part) => [part, measured.parts[part]]))
-    results.date = [...new Set([...measured.dates, dateOf(new Date())])].join(' and ')
+    results.date = [...new Set(inOrder.map((part) => measured.dates[part]))].sort().join(' and ')
     writeReport(results, out, { print, isForReaders: isWhole && out === RESULTS })
-    if (inOrder.length === parts.length) measured.remove()
+    if (isWhole && done.size === parts.length) measured.remove()
   } finally {
     await end()
   }

@@ -8,14 +8,14 @@ const MEASURED = ['lib', 'scripts', 'bench/harness', 'bench/parts', 'bench/serve
 const FILE = join(PROJECT, 'reports', 'bench-parts.json')
 
 /**
- * The parts that were measured. `isKept`: also those of a run before that was interrupted, and they are kept for the next one.
- * Parts of other code, of changes without a commit or of another version of Node do not count.
+ * The parts that full runs have measured since the last whole one ended: one that was interrupted, or with `--only`. Parts of
+ * other code, of changes without a commit or of another version of Node do not count. A quick run keeps none.
  */
-export function openMeasuredParts({ node, isKept }) {
-  const code = isKept ? codeOf() : undefined
+export function openMeasuredParts({ node, quick }) {
+  const code = quick ? undefined : codeOf()
   const former = code !== undefined && existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : undefined
   const isSame = former?.code === code && former?.node === node
-  const measured = isSame ? former : { code, node, parts: {}, leftOut: {}, dates: [] }
+  const measured = isSame ? former : { code, node, parts: {}, leftOut: {}, dates: {} }
   return {
     /** By the name of the part. */
     parts: measured.parts,
@@ -24,7 +24,7 @@ export function openMeasuredParts({ node, isKept }) {
     add(name, { figures, leftOut, date }) {
       measured.parts[name] = figures
       measured.leftOut[name] = leftOut
-      if (!measured.dates.includes(date)) measured.dates.push(date)
+      measured.dates[name] = date
       if (code === undefined) return
       mkdirSync(dirname(FILE), { recursive: true })
       writeFileSync(FILE, JSON.stringify(measured))
