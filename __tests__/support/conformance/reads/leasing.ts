@@ -176,19 +176,22 @@ export const LEASING: Checks = {
     // Again if the steps took longer than the pause.
     for (let tries = 1; ; tries++) {
       const lab = tries === 1 ? first : await first.withoutHandlers()
-      const begunAt = Date.now()
-      await lab.known('s1', 'purchased', 'b1')
-      await lab.request('s1', 'b1')
       await lab.request('s2', 'b2')
       await lab.read('purchased', { nextInMs: 0, urgency: reconcile })
-      await lab.request('s3', 'b3')
+      await lab.request('s1', 'b1')
+      const claim = await lab.claim()
+      same(claim.id, 's1')
+      const finishedAt = Date.now()
+      await lab.succeed(claim, 'purchased')
+      await lab.request('s1', 'b1')
       const dueTimes = async () =>
         (await lab.listSubscriptions({ limit: 2 })).map(({ refreshAt }) => refreshAt)
       const before = await dueTimes()
-      for (const uid of ['b1', 'b2']) await lab.readFirst(uid)
-      const after = await dueTimes()
-      if (Date.now() - begunAt >= MIN_READ_INTERVAL_MS && tries < 10) continue
-      same(after, before)
+      await lab.readFirst('b1')
+      const isLate = Date.now() - finishedAt >= MIN_READ_INTERVAL_MS
+      await lab.readFirst('b2')
+      if (isLate && tries < 10) continue
+      same(await dueTimes(), before)
       return
     }
   },
