@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import { endAbandonedLeases } from '../../lib/store/leases/leases.js'
 import { LANE_URGENCY, type Leased, URGENCY } from '../../lib/store/port/store.js'
 import type { Query } from '../../lib/store/sql/sql.js'
 import { onCleanUp } from '../support/clean-up.js'
@@ -43,6 +44,98 @@ describe('G381 while a transaction stays open', () => {
         expect(await pagesOf(db, second)).toBeLessThan(pagesOfAll)
       }
 
+      await makeDue(db, 1)
+      await until('it is found', async () => (await claim(db)).length === 1)
+    },
+    60_000,
+  )
+
+  it.each(['reads', 'lanes'] as const)(
+    'a look for suspect %s and their claim read few pages, and find a lease that ran out long ago',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const { suspect, table, dueAt, makeDue } = KINDS[what]
+      const db = await openStoreWithSql(address)
+      const [topics, exceptKeys] = [EVERY_TOPIC, []]
+      await handling(db.store, topics)
+      await db.store.accept([eventOf('lapsed')])
+      await makeDue(db, DEAD)
+      await db.sql(`update ${table} set lease_token = 'held'`)
+      await transactionOf(address)
+      await db.sql(`update ${table} set lease_token = null, ${dueAt} = ${dueAt} + 7200000`)
+
+      const due = () => db.store.dueSuspect({ kinds: [suspect], topics, exceptKeys })
+      const claim = () =>
+        suspect === 'read'
+          ? db.store.claimSuspectRead({ leaseMs: 60_000 })
+          : db.store.claimSuspectLane({ leaseMs: 60_000, topics, exceptKeys })
+      const whole = await pagesOf(db, await db.queriesOf(due))
+      expect(whole).toBeGreaterThan(100)
+      expect(await pagesOf(db, await db.queriesOf(due))).toBeLessThan(whole / 4)
+      expect(await pagesOf(db, await db.queriesOf(claim))).toBeLessThan(whole / 4)
+      const atStart = await db.queriesOf(() => endAbandonedLeases(db.engine))
+      expect(await pagesOf(db, atStart)).toBeLessThan(whole / 4)
+
+      await db.sql(`update ${table} set lease_token = 'held', ${dueAt} = ${HOUR_AGO}
+        where ${what === 'reads' ? 'subscription_uid' : 'key'} like '%lapsed%'`)
+      await until('it is found', async () => (await due()) === suspect)
+      expect(await claim()).toMatchObject({ id: expect.stringContaining('lapsed') })
+    },
+    60_000,
+  )
+
+  it('a claim of searches reads few pages, and still fails one whose lease ran out long ago', async () => {
+    const address = await engine.freshAddress()
+    const db = await openStoreWithSql(address)
+    const claim = () => db.store.claimSearches({ ...EACH, installLimit: 5 })
+    await db.sql(`insert into searches (business_uid, by_install, asked, generation, settled_generation, failures,
+        wanted_at, lease_token, search_at)
+      select 'b' || n, 1, 0, 1, 0, 0, 1, 'held', ${HOUR_AGO} from generate_series(1, ${DEAD}) as n`)
+    await transactionOf(address)
+    await db.sql('update searches set lease_token = null, search_at = search_at + 7200000')
+    const whole = await pagesOf(db, await db.queriesOf(claim))
+    expect(whole).toBeGreaterThan(100)
+    expect(await pagesOf(db, await db.queriesOf(claim))).toBeLessThan(whole / 4)
+    await db.sql(
+      `update searches set lease_token = 'held', search_at = ${HOUR_AGO} where business_uid = 'b1'`,
+    )
+    await until('it has failed', async () => {
+      await claim()
+      const [row] = await db.sql<{ failures: number }>(
+        "select failures from searches where business_uid = 'b1'",
+      )
+      return row?.failures === 1
+    })
+  }, 60_000)
+
+  it.each(['reads', 'lanes'] as const)(
+    'a claim of %s looks less far back after one that the server gave up, and again for what waits longer',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const { claim, makeDue, endAll, table } = KINDS[what]
+      const before = await openStoreWithSql(address)
+      await handling(before.store, EVERY_TOPIC)
+      await makeDue(before, DEAD)
+      await transactionOf(address)
+      await endAll(before)
+      const whole = await pagesOf(before, await before.queriesOf(() => claim(before)))
+      expect(whole).toBeGreaterThan(100)
+
+      const db = await openStoreWithSql(address)
+      const lock = new pg.Client({ connectionString: address })
+      onCleanUp(() => lock.end())
+      await lock.connect()
+      await lock.query(`begin; lock table marketplace_webhooks.${table}`)
+      const given = expect(claim(db)).rejects.toThrow('canceling statement')
+      await until('it is given up', async () => {
+        const { rows } = await lock.query(
+          `select pg_cancel_backend(pid) from pg_stat_activity where wait_event_type = 'Lock' and datname = current_database()`,
+        )
+        return rows.length > 0
+      })
+      await given
+      await lock.query('rollback')
+      expect(await pagesOf(db, await db.queriesOf(() => claim(db)))).toBeLessThan(whole / 4)
       await makeDue(db, 1)
       await until('it is found', async () => (await claim(db)).length === 1)
     },
@@ -129,6 +222,7 @@ const onlyOf =
     classes.find((each) => each === one)
 const KINDS = {
   reads: {
+    ...({ suspect: 'read', table: 'subscriptions', dueAt: 'refresh_at' } as const),
     claim: ({ store }: StoreWithSql) =>
       store.claimReads({ ...EACH, except: [], urgencies: [0, 3], choose: onlyOf(URGENCY.event) }),
     makeDue: ({ sql }: StoreWithSql, count: number) =>
@@ -141,6 +235,7 @@ const KINDS = {
       sql(`update subscriptions set refresh_at = refresh_at + 7200000 where urgency = 0`),
   },
   lanes: {
+    ...({ suspect: 'lane', table: 'lanes', dueAt: 'due_at' } as const),
     claim: ({ store }: StoreWithSql) =>
       store.claimLanes({
         ...{ ...EACH, entryLimit: 5, topics: [UPDATE, 'change'], exceptKeys: [] },

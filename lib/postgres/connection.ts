@@ -207,5 +207,5 @@ const NUMBERS_AS_NUMBERS = {
 }
 
 export function noAnswer(ms: number): Error {
-  return new Error(`no answer from the database within ${ms} ms`)
+  return Object.assign(new Error(`no answer from the database within ${ms} ms`), { code: 'ETIMEDOUT' })
 }

@@ -7,7 +7,7 @@ import type { Engine } from '../store/sql/engine.js'
 import { sql } from '../store/sql/sql.js'
 import { createCleanUp } from './clean-up.js'
 import { postgresDialect } from './dialect.js'
-import { hasLostStatement, isDataError, isTransient, postgresCode } from './errors.js'
+import { hasLostStatement, isDataError, isTimeout, isTransient, postgresCode } from './errors.js'
 import { createNotifications } from './notifications.js'
 import { createConnections, type PostgresPool } from './pool.js'
 import { withoutRights } from './rights.js'
@@ -124,6 +124,7 @@ export function createPostgresEngine(options: {
     },
 
     isDataError,
+    isTimeout,
   }
   return engine
 }

@@ -15,6 +15,11 @@ export function isDataError(error: unknown): boolean {
   return /^(22|23|54)\w{3}$/.test(postgresCode(error))
 }
 
+/** Whether a statement took longer than the server allows it (57014), or the answer longer than this process waits. */
+export function isTimeout(error: unknown): boolean {
+  return /^(57014|ETIMEDOUT)$/.test(postgresCode(error))
+}
+
 /**
  * Whether the connection cannot be used after the error: 08 connection, 57P shutdown and similar, 25P03 idle in a
  * transaction for too long (this process was suspended), 25P04 a transaction that took too long, 25006 read only (this

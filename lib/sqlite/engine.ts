@@ -240,6 +240,8 @@ export function createSqliteEngine(options: {
     },
 
     isDataError: (error) => ['CONSTRAINT', 'TOOBIG', 'MISMATCH'].includes(sqliteCode(error)),
+    // No statement is given up.
+    isTimeout: () => false,
   }
 }
 

@@ -55,7 +55,7 @@ export function createLaneClaims(options: {
   }
 
   const given = createGivenClaims(engine, 'lane')
-  const lookBack = createLookBack(engine.clock)
+  const lookBack = createLookBack(engine)
   /** Topics that lanes have or had: the search for others leaves out their part of the index. */
   const seen = new Set<Topic>()
 
@@ -168,13 +168,9 @@ export function createLaneClaims(options: {
       .sort((a, b) => a.urgency - b.urgency || seqOf(a) - seqOf(b))
   }
 
-  async function claim(options: ClaimLanes): Promise<LaneClaim[]> {
+  function claim(options: ClaimLanes): Promise<LaneClaim[]> {
     const look = lookBack.look()
-    try {
-      return await claimFrom(look, options)
-    } finally {
-      look.end()
-    }
+    return look.during(claimFrom(look, options))
   }
 
   async function claimFrom(look: LookBack, options: ClaimLanes): Promise<LaneClaim[]> {

@@ -3,7 +3,7 @@ import { hostname } from 'node:os'
 import { SECOND } from '../../base/clock.js'
 import type { Leased } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
-import { type Connection, sql } from '../sql/sql.js'
+import { type Connection, type Sql, sql } from '../sql/sql.js'
 
 /**
  * The tables whose rows are leased. `dueAt` is when a row is due; while it is leased, when the lease runs out, in the time of
@@ -81,12 +81,16 @@ export async function renewLease(
 export async function endAbandonedLeases({ write, leaseNow }: Engine) {
   const all = Object.values(LEASED)
   await write(async (trx) => {
+    // The others have run out. On PostgreSQL the index has an entry of every lease that was held since the oldest transaction.
+    const isHeld = (dueAt: Sql) => sql`lease_token is not null and ${dueAt} > ${leaseNow()}`
     const tokens = all.map(
-      ({ table }) => sql`select lease_token as token from ${table} where lease_token is not null`,
+      ({ table, dueAt }) => sql`select lease_token as token from ${table} where ${isHeld(dueAt)}`,
     )
     const rows = await sql<{ token: string }>`${sql.join(tokens, ' union ')}`.execute(trx)
     for (const { token } of rows.filter((row) => isAbandoned(row.token)))
       for (const { table, dueAt } of all)
-        await sql`update ${table} set ${dueAt} = ${leaseNow()} where lease_token = ${token}`.execute(trx)
+        await sql`update ${table} set ${dueAt} = ${leaseNow()} where lease_token = ${token} and ${isHeld(dueAt)}`.execute(
+          trx,
+        )
   })
 }

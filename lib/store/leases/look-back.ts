@@ -1,4 +1,5 @@
-import { type Clock, SECOND } from '../../base/clock.js'
+import { type Clock, DAY, HOUR, SECOND } from '../../base/clock.js'
+import type { Engine } from '../sql/engine.js'
 
 /** A row is due at the time of its statement, and seen after its commit: most take less. */
 const COMMIT_MS = SECOND / 2
@@ -6,6 +7,8 @@ const COMMIT_MS = SECOND / 2
 const LONG_COMMIT_MS = 15 * SECOND
 /** A query further back is made again after this many times its duration, so all of them take 2 % of the time each. */
 const RESTS = 50
+/** How the limit of all queries changes after one that took too long, and after one to the limit that did not. */
+const LIMIT = { factor: 4, firstMs: HOUR, leastMs: LONG_COMMIT_MS, mostMs: DAY }
 
 /** One query for due rows. */
 export interface LookBack {
@@ -13,7 +16,8 @@ export interface LookBack {
   sinceMs(part: string | number): number | undefined
   /** The oldest row of the part that the query has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
-  end(): void
+  /** Ends the look with the query, and settles as it does. */
+  during<T>(query: Promise<T>): Promise<T>
 }
 
 /**
@@ -25,34 +29,54 @@ export interface LookBack {
  *
  * Each part, a class of rows, has its own oldest row: one whose rows wait long must not make the queries of the others read
  * as far back. So a free row that gets another class is due there from now on.
+ *
+ * A query that the database gave up because it took too long would do so again and again. So none reads further back than a
+ * limit, which becomes less after each of those, and more with each query to the limit that succeeds. What has been due for
+ * longer is found when the other transaction has ended.
  */
-export function createLookBack(clock: Pick<Clock, 'monotonic'>) {
-  const reaches = [
-    { backMs: Number.POSITIVE_INFINITY, nextAt: 0, tookMs: 0 },
-    { backMs: LONG_COMMIT_MS, nextAt: 0, tookMs: 0 },
-  ]
+export function createLookBack(engine: Pick<Engine, 'isTimeout'> & { clock: Pick<Clock, 'monotonic'> }) {
+  const { clock } = engine
+  const farthest = { backMs: Number.POSITIVE_INFINITY, nextAt: 0, tookMs: 0 }
+  const reaches = [farthest, { backMs: LONG_COMMIT_MS, nextAt: 0, tookMs: 0 }]
+  let limitMs = Number.POSITIVE_INFINITY
   const oldest = new Map<string | number, { ms: number; at: number }>()
 
-  function look(): LookBack {
+  function lookTo(reach: (typeof reaches)[number] | undefined): LookBack {
     const beganAt = clock.monotonic()
-    const reach = reaches.find(({ nextAt }) => beganAt >= nextAt)
     const backMs = reach?.backMs ?? COMMIT_MS
     return {
       sinceMs(part) {
         const last = oldest.get(part)
-        const ms = last ? last.ms + (beganAt - last.at) + backMs : Number.POSITIVE_INFINITY
+        const ms = Math.min(limitMs, last ? last.ms + (beganAt - last.at) + backMs : Number.POSITIVE_INFINITY)
         return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)
       },
       found: (part, oldestMs) => void oldest.set(part, { ms: oldestMs, at: beganAt }),
-      end() {
-        if (!reach) return
-        const now = clock.monotonic()
-        reach.tookMs = now - beganAt
-        // It has read what the less far ones read.
-        for (const each of reaches) if (each.backMs <= backMs) each.nextAt = now + each.tookMs * RESTS
+      async during(query) {
+        try {
+          const result = await query
+          if (reach) restAfter(reach, beganAt)
+          return result
+        } catch (error) {
+          if (engine.isTimeout(error))
+            limitMs = Math.max(LIMIT.leastMs, Math.min(limitMs / LIMIT.factor, LIMIT.firstMs))
+          throw error
+        }
       },
     }
   }
 
-  return { look }
+  function restAfter(reach: (typeof reaches)[number], beganAt: number) {
+    const now = clock.monotonic()
+    reach.tookMs = now - beganAt
+    // It has read what the less far ones read.
+    for (const each of reaches) if (each.backMs <= reach.backMs) each.nextAt = now + each.tookMs * RESTS
+    if (reach !== farthest) return
+    limitMs = limitMs > LIMIT.mostMs ? Number.POSITIVE_INFINITY : limitMs * LIMIT.factor
+  }
+
+  return {
+    look: () => lookTo(reaches.find(({ nextAt }) => clock.monotonic() >= nextAt)),
+    /** A look for rows that another one has just found: it goes no further back. */
+    lookAgain: () => lookTo(undefined),
+  }
 }

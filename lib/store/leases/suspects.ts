@@ -28,7 +28,7 @@ interface Begun extends Leased {
  * docs/states.md has the states.
  */
 export function createSuspects(engine: Engine) {
-  const lookBack = createLookBack(engine.clock)
+  const lookBack = createLookBack(engine)
   const hasRunOut = (kind: SuspectKind) =>
     sql`lease_token is not null and lease_token <> ${TAKEN_BACK} and ${LEASED[kind].dueAt} <= ${engine.leaseNow()}`
   const isMarked = (kind: SuspectKind) =>
@@ -37,26 +37,33 @@ export function createSuspects(engine: Engine) {
   /** A query for the fewest lapses of a due suspect: of those already marked, and of those whose lease has run out. */
   function fewestLapses(kind: SuspectKind, among: Sql, look: LookBack): Sql {
     const { table, dueAt } = LEASED[kind]
-    const sinceMs = engine.isLocal ? undefined : look.sinceMs(kind)
-    const from = sinceMs === undefined ? sql`` : sql`and ${dueAt} >= ${engine.leaseNow()} - ${sinceMs}`
     return sql`
-      select ${sql.lit(kind)} as kind, min(lapses) as lapses from (
+      select ${sql.lit(kind)} as kind, min(lapses) as lapses, max(out_for) as out_for from (
         select * from (
-          select lapses from ${table} where ${isMarked(kind)} and ${among} order by lapses limit 1
+          select lapses, 0 as out_for from ${table} where ${isMarked(kind)} and ${among} order by lapses limit 1
         ) as marked
         union all
         select * from (
-          select lapses from ${table} where ${hasRunOut(kind)} ${from} and ${among} order by ${dueAt} limit 100
+          select lapses, ${engine.leaseNow()} - ${dueAt} as out_for from ${table}
+          where ${hasRunOutSince(kind, look)} and ${among} order by ${dueAt} limit 100
         ) as run_out
       ) as ${sql.ref(`suspect_${kind}s`)}`
+  }
+
+  /** `hasRunOut`, of the rows that a look back reads. */
+  function hasRunOutSince(kind: SuspectKind, look: LookBack): Sql {
+    const sinceMs = engine.isLocal ? undefined : look.sinceMs(kind)
+    return sinceMs === undefined
+      ? hasRunOut(kind)
+      : sql`${hasRunOut(kind)} and ${LEASED[kind].dueAt} >= ${engine.leaseNow()} - ${sinceMs}`
   }
 
   /** A condition of the lanes that the caller may lease. It uses no index: suspects are few, due lanes may be many. */
   const lanesOf = ({ topics, exceptKeys }: Pick<ClaimSuspectLane, 'topics' | 'exceptKeys'>) =>
     sql`${isAmong(topics)} and key not in ${engine.keys(exceptKeys)}`
 
-  /** Marks what has run out among these rows. The end of a lease is in the time of leases, a due time in that of dates. */
-  async function mark(trx: Connection, kind: SuspectKind, among: Sql = ANY) {
+  /** Marks those of these rows that have run out. The end of a lease is in the time of leases, a due time in that of dates. */
+  async function mark(trx: Connection, kind: SuspectKind, among: Sql) {
     const { table, id, dueAt } = LEASED[kind]
     await sql`
       update ${table} set suspect = 1, lease_token = null, ${dueAt} = ${dueAt} + (${engine.now()} - ${engine.leaseNow()}) where ${id} in (
@@ -76,14 +83,13 @@ export function createSuspects(engine: Engine) {
       const among = { lane: lanesOf(lanes), read: ANY }
       const look = lookBack.look()
       const each = kinds.map((kind) => fewestLapses(kind, among[kind], look))
-      const [found] = await sql<{ kind: SuspectKind }>`
-        select kind from (${sql.join(each, ' union all ')}) as suspects
-        where lapses is not null order by lapses, kind limit 1`
-        .execute(db)
-        .finally(look.end)
-      // Those that were found are queried again.
-      for (const kind of kinds) look.found(kind, found ? Number.POSITIVE_INFINITY : 0)
-      return found?.kind ?? null
+      const found = await look.during(
+        sql<{ kind: SuspectKind; out_for: number }>`
+          select kind, out_for from (${sql.join(each, ' union all ')}) as suspects
+          where lapses is not null order by lapses, kind`.execute(db),
+      )
+      for (const kind of kinds) look.found(kind, found.find((row) => row.kind === kind)?.out_for ?? 0)
+      return found[0]?.kind ?? null
     },
 
     /** Marks what has run out, and leases the due suspect with the fewest lapses. This counts as its beginning. */
@@ -94,7 +100,7 @@ export function createSuspects(engine: Engine) {
       among: Sql = ANY,
     ): Promise<Begun | undefined> {
       const { table, id, dueAt } = LEASED[kind]
-      await mark(trx, kind)
+      await mark(trx, kind, hasRunOutSince(kind, lookBack.lookAgain()))
       const leaseToken = newLeaseToken()
       const [begun] = await sql<{ id: string; lapses: number }>`
         update ${table} set lapses = lapses + 1, lease_token = ${leaseToken}, ${dueAt} = ${engine.leaseNow()} + ${leaseMs}
@@ -113,7 +119,7 @@ export function createSuspects(engine: Engine) {
         update subscriptions set suspect = 1, lease_token = null, failure = 'lease_lapsed',
           refresh_at = ${engine.now()} + ${sql.lit(PAUSE_MS)} * (1 << (${doublings}))
         where subscription_uid in (
-          select subscription_uid from subscriptions where ${hasRunOut('read')} and lapses >= ${sql.lit(MAX_LAPSES)}
+          select subscription_uid from subscriptions where ${hasRunOutSince('read', lookBack.lookAgain())} and lapses >= ${sql.lit(MAX_LAPSES)}
           order by subscription_uid ${engine.skipLocked}
         )`.execute(trx)
     },

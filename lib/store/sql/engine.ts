@@ -58,6 +58,8 @@ export interface Engine extends Dialect {
   fault?(): unknown
   /** Whether an error concerns the data of one row, so that the rest of a batch can be written without it. */
   isDataError(error: unknown): boolean
+  /** Whether a statement was given up because it took too long. */
+  isTimeout(error: unknown): boolean
 
   /** How far the database is behind with removing dead rows. Absent where it removes them at once. */
   cleanUp?(db: Connection): Promise<CleanUp>

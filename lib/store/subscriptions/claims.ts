@@ -28,7 +28,7 @@ export function createReadClaims(
   given: GivenClaims,
 ) {
   const putOff = createPutOff(engine)
-  const lookBack = createLookBack(engine.clock)
+  const lookBack = createLookBack(engine)
   let isNewestNext = false
   /** Whether the last claim leased a row. */
   let wasDue = false
@@ -41,7 +41,7 @@ export function createReadClaims(
     const { limit, except, exceptUnread = [], urgencies } = options
     const size = WINDOW + limit + except.length + exceptUnread.length
     const look = lookBack.look()
-    const rows = await dueRowsOf(engine, trx, urgencies, size, look).finally(look.end)
+    const rows = await look.during(dueRowsOf(engine, trx, urgencies, size, look))
     if (rows.length === 0) return { leases: [], claims: Promise.resolve([]), isPutOff: false }
     const busy = createBusy(except, exceptUnread)
     const stacks = urgencies.map((urgency) => ({ urgency, rows: stackOf(rows, urgency) }))
@@ -116,10 +116,13 @@ export function createReadClaims(
         select ${sql.lit(urgency)} as urgency, min(refresh_at) as due, ${engine.now()} as now from subscriptions
         where ${isDueOf(engine, urgency, look)}`,
     )
-    const rows = await sql<{ urgency: Urgency; due: number | null; now: number }>`
-      ${sql.join(earliest, ' union all ')}`
-      .execute(trx)
-      .finally(look.end)
+    const rows = await look.during(
+      sql<{
+        urgency: Urgency
+        due: number | null
+        now: number
+      }>`${sql.join(earliest, ' union all ')}`.execute(trx),
+    )
     for (const { urgency, due, now } of rows) look.found(urgency, now - (due ?? now))
     // A millisecond before the first of the class: health and people see how long the reads have been due.
     const firsts = rows.map(

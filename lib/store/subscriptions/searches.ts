@@ -65,7 +65,7 @@ export function createSearches(
   }
   const looks = [0, 1].map(() => ({ isFull: false, at: Number.NEGATIVE_INFINITY }))
   const unsearched = { count: 0, at: Number.NEGATIVE_INFINITY }
-  const lookBack = createLookBack(engine.clock)
+  const lookBack = createLookBack(engine)
 
   /** Whether there are as many searches as there may be: those that the app has asked for (1), or the others (0). */
   async function areMost(asked: 0 | 1): Promise<boolean> {
@@ -100,8 +100,17 @@ export function createSearches(
     return rows
   }
 
+  async function nextDue(trx: Connection, limits: Omit<ClaimSearches, 'leaseMs'>, look: LookBack) {
+    await failLapsed(trx, look)
+    const first = await due(trx, 0, limits.limit, look)
+    const most = Math.min(limits.installLimit, limits.limit - first.length)
+    return [...first, ...(await due(trx, 1, most, look))]
+  }
+
   /** A search whose lease ran out has failed, and has the pause of a failed one: it may be what ended the process. */
-  async function failLapsed(trx: Connection) {
+  async function failLapsed(trx: Connection, look: LookBack) {
+    const sinceMs = engine.isLocal ? undefined : look.sinceMs('lapsed')
+    const from = sinceMs === undefined ? sql`` : sql`and search_at >= ${engine.leaseNow()} - ${sinceMs}`
     const { first, longest } = SEARCH_PAUSE_MS
     const doublings = Math.ceil(Math.log2(longest / first))
     await sql`
@@ -109,8 +118,9 @@ export function createSearches(
         search_at = ${engine.now()} + case when failures >= ${sql.lit(doublings)} then ${sql.lit(longest)}
           else ${sql.lit(first)} * (1 << failures) end
       where business_uid in (
-        select business_uid from searches where ${hasRunOut(engine)} order by business_uid ${engine.skipLocked}
+        select business_uid from searches where ${hasRunOut(engine)} ${from} order by business_uid ${engine.skipLocked}
       )`.execute(trx)
+    look.found('lapsed', 0)
   }
 
   /**
@@ -198,11 +208,8 @@ export function createSearches(
     },
 
     async claim(trx: Connection, { limit, installLimit, leaseMs }: ClaimSearches): Promise<SearchClaim[]> {
-      await failLapsed(trx)
       const look = lookBack.look()
-      const first = await due(trx, 0, limit, look)
-      const rows = [...first, ...(await due(trx, 1, Math.min(installLimit, limit - first.length), look))]
-      look.end()
+      const rows = await look.during(nextDue(trx, { limit, installLimit }, look))
       const uidsOf = (isNeeded: boolean) =>
         rows.flatMap((row) => ((row.is_needed === 1) === isNeeded ? row.business_uid : []))
       const needless = uidsOf(false)
