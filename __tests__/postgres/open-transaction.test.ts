@@ -1,5 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
+import { noAnswer } from '../../lib/postgres/connection.js'
+import { isTimeout } from '../../lib/postgres/errors.js'
 import { endAbandonedLeases } from '../../lib/store/leases/leases.js'
 import { LANE_URGENCY, type Leased, URGENCY } from '../../lib/store/port/store.js'
 import type { Query } from '../../lib/store/sql/sql.js'
@@ -141,6 +143,11 @@ describe('G381 while a transaction stays open', () => {
     },
     60_000,
   )
+
+  it('an answer that took too long for this process also makes the look back shorter, a lost connection does not', () => {
+    expect(isTimeout(noAnswer(6_000))).toBe(true)
+    expect(isTimeout(Object.assign(new Error('it was reset'), { code: 'ECONNRESET' }))).toBe(false)
+  })
 
   it('the first claim finds what has been due for long, also of topics that it has not seen', async () => {
     const db = await openStoreWithSql(await engine.freshAddress())

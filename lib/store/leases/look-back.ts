@@ -32,7 +32,7 @@ export interface LookBack {
  *
  * A query that the database gave up because it took too long would do so again and again. So none reads further back than a
  * limit, which becomes less after each of those, and more with each query to the limit that succeeds. What has been due for
- * longer is found when the other transaction has ended.
+ * longer is found by a query to a higher limit, at the latest when the other transaction has ended.
  */
 export function createLookBack(engine: Pick<Engine, 'isTimeout'> & { clock: Pick<Clock, 'monotonic'> }) {
   const { clock } = engine
