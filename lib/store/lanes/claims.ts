@@ -22,7 +22,7 @@ import type { Engine } from '../sql/engine.js'
 import { type Connection, sql } from '../sql/sql.js'
 import type { Transaction } from '../sql/transaction.js'
 import { MAX_BYTES } from '../sql/within-bytes.js'
-import { asEntry, dueTopics, type EntryRow, headsOf, isDueSince, otherTopics } from './heads.js'
+import { asEntry, dueTopics, type EntryRow, headsOf, isDue, otherTopics } from './heads.js'
 import { type Lanes, MAX_HANDED_OUT } from './lanes.js'
 
 /** A lane that is not suspect: it is free, or was taken from its holder. */
@@ -111,7 +111,7 @@ export function createLaneClaims(options: {
         select key, due_at, topic, unread, ${engine.now()} - due_at as due_for, ${sql.lit(urgencyOf(topic, unread))} as urgency
         from lanes
         where topic = ${topic} and unread = ${sql.lit(unread)}
-          and ${isDueSince(engine, look, partOf({ topic, unread }))} and ${IS_UNSUSPECTED}
+          and ${isDue(engine)} and ${look.since(partOf({ topic, unread }), sql`due_at`)} and ${IS_UNSUSPECTED}
           and key not in ${engine.keys(exceptKeys)}
         order by due_at limit ${limit} ${engine.skipLocked}
       ) as ${sql.ref(`range_${i}`)}`,

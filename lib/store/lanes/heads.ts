@@ -1,4 +1,3 @@
-import type { LookBack } from '../leases/look-back.js'
 import type { Entry } from '../port/journal.js'
 import type { Topic } from '../port/store.js'
 import type { Engine } from '../sql/engine.js'
@@ -100,14 +99,6 @@ export async function dueTopics(engine: Times, db: Connection): Promise<{ topic:
     topic: Topic
     unread: 0 | 1
   }>`with recursive ${LANE_TOPICS} ${sql.join(due, ' union all ')}`.execute(db)
-}
-
-/** `isDue`, of the rows that a look back reads. */
-export function isDueSince(engine: Times, look: Pick<LookBack, 'sinceMs'>, part: string): Sql {
-  const sinceMs = engine.isLocal ? undefined : look.sinceMs(part)
-  return sinceMs === undefined
-    ? isDue(engine)
-    : sql`${isDue(engine)} and due_at >= ${engine.now()} - ${sinceMs}`
 }
 
 /**

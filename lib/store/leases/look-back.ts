@@ -1,5 +1,6 @@
 import { type Clock, DAY, HOUR, SECOND } from '../../base/clock.js'
 import type { Engine } from '../sql/engine.js'
+import { type Sql, sql } from '../sql/sql.js'
 
 /** A row is due at the time of its statement, and seen after its commit: most take less. */
 const COMMIT_MS = SECOND / 2
@@ -9,11 +10,16 @@ const LONG_COMMIT_MS = 15 * SECOND
 const RESTS = 50
 /** How the limit of all queries changes after one that took too long, and after one to the limit that did not. */
 const LIMIT = { factor: 4, firstMs: HOUR, leastMs: LONG_COMMIT_MS, mostMs: DAY }
+const ALL = sql`1 = 1`
 
 /** One query for due rows. */
 export interface LookBack {
-  /** How long ago the rows of this part are due that the query reads, at most; undefined: all rows. */
-  sinceMs(part: string | number): number | undefined
+  /**
+   * A condition of the rows of this part that the query reads.
+   *
+   * @param now the time in which `dueAt` is: by default that of dates
+   */
+  since(part: string | number, dueAt: Sql, now?: Sql): Sql
   /** The oldest row of the part that the query has found has been due for so long; 0: it has found none. */
   found(part: string | number, oldestMs: number): void
   /** Ends the look with the query, and settles as it does. */
@@ -34,7 +40,9 @@ export interface LookBack {
  * limit, which becomes less after each of those, and more with each query to the limit that succeeds. What has been due for
  * longer is found by a query to a higher limit, at the latest when the other transaction has ended.
  */
-export function createLookBack(engine: Pick<Engine, 'isTimeout'> & { clock: Pick<Clock, 'monotonic'> }) {
+export function createLookBack(
+  engine: Pick<Engine, 'isLocal' | 'isTimeout' | 'now'> & { clock: Pick<Clock, 'monotonic'> },
+) {
   const { clock } = engine
   const farthest = { backMs: Number.POSITIVE_INFINITY, nextAt: 0, tookMs: 0 }
   const reaches = [farthest, { backMs: LONG_COMMIT_MS, nextAt: 0, tookMs: 0 }]
@@ -45,10 +53,12 @@ export function createLookBack(engine: Pick<Engine, 'isTimeout'> & { clock: Pick
     const beganAt = clock.monotonic()
     const backMs = reach?.backMs ?? COMMIT_MS
     return {
-      sinceMs(part) {
+      since(part, dueAt, now = engine.now()) {
+        // SQLite removes the entries of rows that are not due any more at once.
+        if (engine.isLocal) return ALL
         const last = oldest.get(part)
         const ms = Math.min(limitMs, last ? last.ms + (beganAt - last.at) + backMs : Number.POSITIVE_INFINITY)
-        return ms === Number.POSITIVE_INFINITY ? undefined : Math.ceil(ms)
+        return ms === Number.POSITIVE_INFINITY ? ALL : sql`${dueAt} >= ${now} - ${Math.ceil(ms)}`
       },
       found: (part, oldestMs) => void oldest.set(part, { ms: oldestMs, at: beganAt }),
       async during(query) {

@@ -52,10 +52,7 @@ export function createSuspects(engine: Engine) {
 
   /** `hasRunOut`, of the rows that a look back reads. */
   function hasRunOutSince(kind: SuspectKind, look: LookBack): Sql {
-    const sinceMs = engine.isLocal ? undefined : look.sinceMs(kind)
-    return sinceMs === undefined
-      ? hasRunOut(kind)
-      : sql`${hasRunOut(kind)} and ${LEASED[kind].dueAt} >= ${engine.leaseNow()} - ${sinceMs}`
+    return sql`${hasRunOut(kind)} and ${look.since(kind, LEASED[kind].dueAt, engine.leaseNow())}`
   }
 
   /** A condition of the lanes that the caller may lease. It uses no index: suspects are few, due lanes may be many. */

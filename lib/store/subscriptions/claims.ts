@@ -210,11 +210,9 @@ function dueReads(engine: Engine, urgency: Urgency, limit: number, look: LookBac
 }
 
 /** Whether a row is a free due one of a class, of the rows that a look back reads. */
-function isDueOf(engine: Engine, urgency: Urgency, look: LookBack): Sql {
-  // SQLite removes the entries of rows that are not due any more at once.
-  const sinceMs = engine.isLocal ? undefined : look.sinceMs(urgency)
-  const from = sinceMs === undefined ? sql`` : sql`and refresh_at >= ${engine.now()} - ${sinceMs}`
-  return sql`urgency = ${sql.lit(urgency)} and refresh_at <= ${engine.now()} ${from} and ${IS_FREE}`
+function isDueOf({ now }: Pick<Engine, 'now'>, urgency: Urgency, look: LookBack): Sql {
+  const isSeen = look.since(urgency, sql`refresh_at`)
+  return sql`urgency = ${sql.lit(urgency)} and refresh_at <= ${now()} and ${isSeen} and ${IS_FREE}`
 }
 
 /**

@@ -87,14 +87,11 @@ export function createSearches(
   /** The due searches of a class, the longest due first: a range of the index `searches_due`. */
   async function due(trx: Connection, byInstall: 0 | 1, limit: number, look: LookBack) {
     if (limit <= 0) return []
-    // SQLite removes the entries of rows that are not due any more at once.
-    const sinceMs = engine.isLocal ? undefined : look.sinceMs(byInstall)
-    const from = sinceMs === undefined ? sql`` : sql`and search_at >= ${engine.now()} - ${sinceMs}`
     const rows = await sql<{ business_uid: string; is_needed: number; due_for: number }>`
       select business_uid, ${engine.now()} - search_at as due_for,
         case when generation = settled_generation and ${hasSubscription(sql`searches.business_uid`)}
           then 0 else 1 end as is_needed
-      from searches where ${isDue(engine, byInstall)} ${from}
+      from searches where ${isDue(engine, byInstall)} and ${look.since(byInstall, LEASED.search.dueAt)}
       order by search_at limit ${limit} ${engine.skipLocked}`.execute(trx)
     look.found(byInstall, Math.max(0, ...rows.map(({ due_for }) => due_for)))
     return rows
@@ -109,8 +106,7 @@ export function createSearches(
 
   /** A search whose lease ran out has failed, and has the pause of a failed one: it may be what ended the process. */
   async function failLapsed(trx: Connection, look: LookBack) {
-    const sinceMs = engine.isLocal ? undefined : look.sinceMs('lapsed')
-    const from = sinceMs === undefined ? sql`` : sql`and search_at >= ${engine.leaseNow()} - ${sinceMs}`
+    const isSeen = look.since('lapsed', LEASED.search.dueAt, engine.leaseNow())
     const { first, longest } = SEARCH_PAUSE_MS
     const doublings = Math.ceil(Math.log2(longest / first))
     await sql`
@@ -118,7 +114,7 @@ export function createSearches(
         search_at = ${engine.now()} + case when failures >= ${sql.lit(doublings)} then ${sql.lit(longest)}
           else ${sql.lit(first)} * (1 << failures) end
       where business_uid in (
-        select business_uid from searches where ${hasRunOut(engine)} ${from} order by business_uid ${engine.skipLocked}
+        select business_uid from searches where ${hasRunOut(engine)} and ${isSeen} order by business_uid ${engine.skipLocked}
       )`.execute(trx)
     look.found('lapsed', 0)
   }
