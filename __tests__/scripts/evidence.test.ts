@@ -292,7 +292,7 @@ describe('the trial of made-up bodies', () => {
     const insert = '...journal.insert(events)'
     const close = 'await worker?.close(closeTimeoutMs)'
     const broken = [
-      { file: 'store/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
+      { file: 'store/accepting/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
       { file: 'lifecycle.ts', from: close, to: `Promise.reject(new Error('too late')); ${close}` },
     ]
     const { ended } = startProcess(

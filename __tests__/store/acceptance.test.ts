@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, systemClock } from '../../lib/base/clock.js'
-import { createAcceptance } from '../../lib/store/acceptance.js'
-import type { Allowance, Size } from '../../lib/store/allowance.js'
+import { createAcceptance } from '../../lib/store/accepting/acceptance.js'
+import type { Allowance } from '../../lib/store/accepting/allowance.js'
+import type { Size } from '../../lib/store/accepting/sizes.js'
 import type { NewEvent } from '../../lib/store/port/store.js'
 import { sql } from '../../lib/store/sql/sql.js'
 import { createVirtualClock } from '../support/machine/virtual-clock.js'
@@ -170,7 +171,7 @@ describe('C26 the shared commit of deliveries', () => {
     await Promise.all([first, ...waiting])
   })
 
-  it('C395 writes small calls first, and of both kinds those that name only what was read before', async () => {
+  it('C395 writes calls first that name only what was read before, and of these and the others the small ones', async () => {
     const hold = gate()
     const { submit, accept, batches } = committer({
       before: () => hold.opened,
@@ -188,7 +189,7 @@ describe('C26 the shared commit of deliveries', () => {
     const small = [9, 1, 9].map((kib) => submit({ kib }))
     hold.open()
     await Promise.all([first, ...arrays, ...small])
-    expect(batches).toEqual([[1], [1, 9, 9], [2, 2, 2], [7, 7], [1, 7, 7]])
+    expect(batches).toEqual([[1], [1], [2, 2, 2], [9, 9], [7, 7], [1, 7, 7]])
   })
 
   it('C395 looks up all names of a long array', async () => {
@@ -217,7 +218,7 @@ describe('C26 the shared commit of deliveries', () => {
     const first = submit({ kib: 1 })
     await time.rest()
     const late = [
-      accept({ events: [eventOf(1), eventOf(1)], requests: [] }),
+      accept({ events: [eventOf(7), eventOf(7)], requests: [] }),
       submit({ kib: 8 }),
       submit({ kib: 9 }),
     ].map((call) => call.catch(({ code }) => code))

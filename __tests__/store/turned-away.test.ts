@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals'
 import { HOUR, MINUTE } from '../../lib/base/clock.js'
-import { createTurnedAway } from '../../lib/store/turned-away.js'
+import { createTurnedAway } from '../../lib/store/accepting/turned-away.js'
 import { eventOf } from '../support/events.js'
 
 it('counts what was turned away within about the last hour, also while it goes on', () => {

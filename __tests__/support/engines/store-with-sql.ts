@@ -1,7 +1,7 @@
 import { type Clock, systemClock } from '../../../lib/base/clock.js'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import { type Connection, type Query, sql } from '../../../lib/store/sql/sql.js'

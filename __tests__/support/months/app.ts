@@ -1,7 +1,7 @@
 import { type Clock, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import { type Marketplace, type MarketplaceOptions, restoreBackup } from '../../../lib/index.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import type { Store } from '../../../lib/store/port/store.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'

@@ -1,5 +1,5 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { createSharedDatabase, type SharedDatabase } from '../world/database.js'
 import { wordsOf } from '../world/promises.js'

@@ -1,5 +1,5 @@
 import { DAY, HOUR, MINUTE, SECOND } from '../../../lib/base/clock.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { OUR_ITEM } from '../settings.js'
 import type { Verdict } from '../world/promises.js'

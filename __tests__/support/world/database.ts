@@ -1,6 +1,6 @@
 import type { Clock } from '../../../lib/base/clock.js'
 import { createSqliteEngine } from '../../../lib/sqlite/engine.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import type { Hint, Store } from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import { MIGRATIONS } from '../../../lib/store/sql/migrations.js'

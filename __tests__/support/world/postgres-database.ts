@@ -1,6 +1,6 @@
 import pg from 'pg'
 import { createPostgresEngine } from '../../../lib/postgres/engine.js'
-import type { Allowance } from '../../../lib/store/allowance.js'
+import type { Allowance } from '../../../lib/store/accepting/allowance.js'
 import { createSqlStore } from '../../../lib/store/sql-store.js'
 import type { VirtualClock } from '../machine/virtual-clock.js'
 import { createConnector, type SharedDatabase } from './database.js'

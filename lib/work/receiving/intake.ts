@@ -6,6 +6,7 @@ import { newId } from '../../base/ids.js'
 import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
 import { nextTurn } from '../../base/waiting.js'
 import type { Subject } from '../../events/subject.js'
+import { createTurnedAway, MAX_WAIT_MS } from '../../store/accepting/turned-away.js'
 import {
   type Announcement,
   businessKey,
@@ -13,7 +14,6 @@ import {
   type Store,
   subscriptionKey,
 } from '../../store/port/store.js'
-import { createTurnedAway, MAX_WAIT_MS } from '../../store/turned-away.js'
 import { createOtherItems } from './other-items.js'
 import { createRefusedShapes } from './refused-shapes.js'
 import { createRequestedReads, type NamedItem } from './requested-reads.js'

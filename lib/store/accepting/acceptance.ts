@@ -1,20 +1,34 @@
-import { createBatches } from '../base/batches.js'
-import { type Clock, SECOND } from '../base/clock.js'
-import { createDeadlines } from '../base/deadlines.js'
-import { MarketplaceError } from '../base/errors.js'
-import { sleep } from '../base/waiting.js'
-import { type Allowance, add, createAllowance, fits, type Size, sizesOf, type Wanted } from './allowance.js'
-import type { Journal } from './journal/journal.js'
-import type { LifeCycle } from './life-cycle.js'
-import type { Ownership } from './ownership.js'
-import type { Hint, NewEvent } from './port/store.js'
-import type { Engine } from './sql/engine.js'
-import type { Requested } from './subscriptions/merge-requests.js'
-import type { RefreshRequests } from './subscriptions/requests.js'
-import type { Searches } from './subscriptions/searches.js'
-import type { Subscriptions } from './subscriptions/subscriptions.js'
+import { createBatches } from '../../base/batches.js'
+import { type Clock, SECOND } from '../../base/clock.js'
+import { createDeadlines } from '../../base/deadlines.js'
+import { MarketplaceError } from '../../base/errors.js'
+import { sleep } from '../../base/waiting.js'
+import type { Journal } from '../journal/journal.js'
+import type { LifeCycle } from '../life-cycle.js'
+import type { Ownership } from '../ownership.js'
+import type { Hint, NewEvent } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import type { Requested } from '../subscriptions/merge-requests.js'
+import type { RefreshRequests } from '../subscriptions/requests.js'
+import type { Searches } from '../subscriptions/searches.js'
+import type { Subscriptions } from '../subscriptions/subscriptions.js'
+import type { WriteHealth } from '../write-health.js'
+import { type Allowance, createAllowance, sizesOf, type Wanted } from './allowance.js'
+import {
+  add,
+  BATCH,
+  double,
+  fits,
+  isSmall,
+  NOTHING,
+  orderOf,
+  type Size,
+  subtract,
+  WAITING,
+  weightOf,
+} from './sizes.js'
 import { createTurnedAway, MAX_WAIT_MS } from './turned-away.js'
-import type { WriteHealth } from './write-health.js'
+import { createTurns } from './turns.js'
 
 /** The events and refresh requests of one call. */
 interface Accepted {
@@ -27,9 +41,9 @@ interface Accepted {
  * committed and synced, the next one collects. A batch is bounded in rows and bytes, so that no commit holds the event loop
  * for long.
  *
- * What waits is bounded too. When more waits than fits into one batch, small calls go first: a process reads fewer of them
- * than it writes, so only large ones make others wait. Of both kinds those go first that the app asked for or that name only
- * what was read before. The last ones in this order are refused when too much waits.
+ * What waits is bounded too. When more waits than fits into one batch, calls go first that the app asked for or that name only
+ * what was read before, and of these and of all others the small ones. But each of the four classes gets a share, so whoever
+ * sends any number of one keeps out none of another. The last ones in this order are refused when too much waits.
  *
  * A delivery that waits until its sender gives up is refused as well. A large one is then not stored, unless its batch is
  * being written; a small one still is if there is room for it, because it may be a first purchase that nobody sends again.
@@ -76,6 +90,7 @@ export function createAcceptance(options: {
     ...(options.most && { allowance: options.most }),
   })
 
+  const turns = createTurns<Waiting>({ classOf, weightOf: ({ size }) => weightOf(size) })
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
 
   /** When the last commit ended, or the first call began to wait for one; undefined while none waits. */
@@ -87,18 +102,23 @@ export function createAcceptance(options: {
     take() {
       const batch: Size = { rows: 0, bytes: 0 }
       let isFull = false
-      return ({ size }) => {
-        isFull ||= batch.rows > 0 && !fits(batch, size, maxBatch)
+      return (call) => {
+        isFull ||= batch.rows > 0 && !fits(batch, call.size, maxBatch)
         if (isFull) return false
-        add(batch, size)
-        subtract(waiting, size)
+        add(batch, call.size)
+        subtract(waiting, call.size)
+        turns.took(call)
         return true
       }
     },
-    arrange: (calls) => (fits(waiting, NOTHING, maxBatch) ? undefined : byPrecedence(calls())),
+    arrange(calls) {
+      if (!fits(waiting, NOTHING, maxBatch)) return inTurns(calls())
+      turns.reset()
+      return undefined
+    },
     // Who has given up was refused before.
     refused: (call) =>
-      call.sender.hasGivenUp || isFirst(call)
+      call.sender.hasGivenUp || classOf(call) === 0
         ? tooMuch()
         : turnedAway.refused('too many deliveries wait for the store'),
     async write(batch) {
@@ -129,17 +149,13 @@ export function createAcceptance(options: {
     split: () => false,
   })
 
-  /** Sorts the calls by precedence, and leaves out the last ones that do not fit into the room or have waited too long. */
-  async function byPrecedence(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
+  /** Sorts the calls by their turns, and leaves out the last ones that do not fit into the room or have waited too long. */
+  async function inTurns(calls: readonly Waiting[]): Promise<readonly Waiting[]> {
     await Promise.all(calls.filter(({ isUnread }) => isUnread === undefined).map(findUnread))
-    const sorted = [...calls].sort(
-      (a, b) =>
-        Number(isSmall(b.size)) - Number(isSmall(a.size)) ||
-        Number(a.isUnread) - Number(b.isUnread) ||
-        weightOf(a.size) - weightOf(b.size),
-    )
+    // Of large calls the smaller ones go first, and small ones in the order of their arrival.
+    const bySize = [...calls].sort((a, b) => orderOf(a.size) - orderOf(b.size))
     const kept: Size = { rows: 0, bytes: 0 }
-    return sorted.filter(({ size, sender }) => {
+    return turns.arrange(bySize).filter(({ size, sender }) => {
       const isLate = sender.hasGivenUp && !isSmall(size)
       const isKept = !isLate && (kept.rows === 0 || fits(kept, size, maxWaiting))
       if (isKept) add(kept, size)
@@ -353,18 +369,9 @@ interface Sender {
   waitsForRoom: boolean
 }
 
-/**
- * What comes meanwhile waits for a batch, known or not: in a flood on a slow machine PostgreSQL takes 50 ms. On SQLite the event
- * loop waits for 5 ms: 30 µs for a delivery with its refresh request.
- */
-const BATCH: Size = { rows: 150, bytes: 1024 * 1024 }
-const WAITING: Size = { rows: 10_000, bytes: 64 * 1024 * 1024 }
-const NOTHING: Size = { rows: 0, bytes: 0 }
 const NO_EVENTS: Wanted = { event: NOTHING, known: NOTHING, unrecognised: NOTHING }
 /** The events of one look-up: on SQLite the event loop waits for it. */
 const LOOKED_UP_AT_ONCE = 2_000
-/** The payload of a small call, such as a notice. */
-const SMALL_BYTES = 16 * 1024
 /** A delivery for which the store has no room waits for so long before it is refused. */
 const REFUSED_AFTER_MS = SECOND
 /** A commit takes less, unless the store does not answer. */
@@ -377,24 +384,7 @@ function sizeOf({ event, unrecognised }: Wanted): Size {
   return { ...size, rows: Math.max(1, size.rows) }
 }
 
-function isSmall({ rows, bytes }: Size): boolean {
-  return rows === 1 && bytes <= SMALL_BYTES
-}
-
-/** Whether a call is of those that no other kind precedes. */
-function isFirst({ isUnread, size }: Waiting): boolean {
-  return isUnread !== true && isSmall(size)
-}
-
-/** The share of a batch that a call takes. Small ones count as equal, so that they stay in the order of their arrival. */
-function weightOf(size: Size): number {
-  return isSmall(size) ? 0 : Math.max(size.rows / BATCH.rows, size.bytes / BATCH.bytes)
-}
-
-function double({ rows, bytes }: Size): Size {
-  return { rows: 2 * rows, bytes: 2 * bytes }
-}
-
-function subtract(total: Size, less: Size): void {
-  add(total, { rows: -less.rows, bytes: -less.bytes })
+/** The classes of calls: 0 and 1 name only what was read before, 0 and 2 are small. */
+function classOf({ isUnread, size }: Waiting): number {
+  return (isUnread === true ? 2 : 0) + (isSmall(size) ? 0 : 1)
 }

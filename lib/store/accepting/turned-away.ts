@@ -1,6 +1,6 @@
-import { type Clock, HOUR, MINUTE } from '../base/clock.js'
-import { MarketplaceError } from '../base/errors.js'
-import type { NewEvent, TurnedAway } from './port/store.js'
+import { type Clock, HOUR, MINUTE } from '../../base/clock.js'
+import { MarketplaceError } from '../../base/errors.js'
+import type { NewEvent, TurnedAway } from '../port/store.js'
 
 /** A delivery that waits in lines is refused after this time, which leaves half a second for `verifyDelivery` and the reply. */
 export const MAX_WAIT_MS = 2_500

@@ -1,17 +1,12 @@
-import { type Clock, MINUTE, SECOND } from '../base/clock.js'
-import { MarketplaceError } from '../base/errors.js'
-import { nextTurn } from '../base/waiting.js'
-import type { LifeCycle } from './life-cycle.js'
-import { ENTRY_STATUSES, type EntryStatus, type NewEvent, URGENCY } from './port/store.js'
-import type { Engine } from './sql/engine.js'
-import { type Sql, sql } from './sql/sql.js'
-import { IS_DENIED } from './subscriptions/other-businesses.js'
-
-/** A number of rows, and the bytes of their payloads. */
-export interface Size {
-  rows: number
-  bytes: number
-}
+import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
+import { MarketplaceError } from '../../base/errors.js'
+import { nextTurn } from '../../base/waiting.js'
+import type { LifeCycle } from '../life-cycle.js'
+import { ENTRY_STATUSES, type EntryStatus, type NewEvent, URGENCY } from '../port/store.js'
+import type { Engine } from '../sql/engine.js'
+import { type Sql, sql } from '../sql/sql.js'
+import { IS_DENIED } from '../subscriptions/other-businesses.js'
+import { add, fits, type Size } from './sizes.js'
 
 const MIB = 1024 * 1024
 /** Some GB of a database with all indexes, and far more than an app gets in a week. */
@@ -379,15 +374,6 @@ function negative({ subscriptions, ...sizes }: Allowance): Allowance {
     unrecognised: minus(unrecognised),
     subscriptions: -subscriptions,
   }
-}
-
-export function add(total: Size, more: Size): void {
-  total.rows += more.rows
-  total.bytes += more.bytes
-}
-
-export function fits(size: Size, more: Size, bound: Size): boolean {
-  return size.rows + more.rows <= bound.rows && size.bytes + more.bytes <= bound.bytes
 }
 
 function partOf({ rows, bytes }: Size, part: number): Size {
