@@ -141,6 +141,20 @@ describe('reading a subscription', () => {
       { kind: 'credentials_refused' },
     ],
     ['another error with 200', json(200, { error: 'access_denied' }), { kind: 'token_refused' }],
+    [
+      'a message that quotes a business of that name',
+      json(400, {
+        error: 'invalid_request',
+        error_description: 'No business invalid_client',
+        message: 'invalid_client',
+      }),
+      { kind: 'token_refused' },
+    ],
+    [
+      'a message in a list that does',
+      json(400, { errors: [{ code: 'not_found', message: 'no business invalid_client 1' }] }),
+      { kind: 'token_refused' },
+    ],
     ['E5 a page with 200', html(200), outage('reply_invalid')],
     ['F5 invalid_client with 200', json(200, { error: 'invalid_client' }), { kind: 'credentials_refused' }],
     ['403', json(403, { error: 'access_denied' }), { kind: 'token_refused' }],

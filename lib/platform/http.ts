@@ -212,12 +212,22 @@ export function isError({ json, isPage }: HttpReply): boolean {
 
 /** Every code and message of an error reply as one text. It can quote the request, and be as long as a reply. */
 export function errorText({ json }: HttpReply): string {
-  if (!isObject(json)) return ''
-  const errors = Array.isArray(json.errors) ? json.errors.slice(0, 5) : []
-  return [json, json.error, ...errors]
+  return errorsOf(json)
     .flatMap((part) =>
       isObject(part) ? [part.code, part.error, part.error_description, part.message] : [part],
     )
     .filter((part, at, all): part is string => typeof part === 'string' && all.indexOf(part) === at)
     .join(' ')
+}
+
+/** Whether an error reply has this code. A message that quotes the request, such as a made-up business, has none. */
+export function hasErrorCode({ json }: HttpReply, code: string): boolean {
+  return errorsOf(json).some(
+    (part) => part === code || (isObject(part) && (part.code === code || part.error === code)),
+  )
+}
+
+function errorsOf(json: unknown): unknown[] {
+  if (!isObject(json)) return []
+  return [json, json.error, ...(Array.isArray(json.errors) ? json.errors.slice(0, 5) : [])]
 }

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { type Clock, createAgingTime, HOUR, MINUTE, SECOND } from '../base/clock.js'
-import { errorText, type Http, isObject, type PlatformNotes, platformUrl } from './http.js'
+import { type Http, hasErrorCode, isObject, type PlatformNotes, platformUrl } from './http.js'
 import { failureIn, ReadFailure, type ReadResult } from './read-result.js'
 import { isHeaderSafe } from './token.js'
 
@@ -105,7 +105,7 @@ export function createFetchToken(options: {
 
 function refusalIn(reply: Awaited<ReturnType<Http['send']>>): ReadResult {
   const { status, json } = reply
-  if (/\binvalid_client\b/.test(errorText(reply))) return { kind: 'credentials_refused' }
+  if (hasErrorCode(reply, 'invalid_client')) return { kind: 'credentials_refused' }
   // A 404 page means a wrong address. It must not count towards the revocation of a business.
   const isWrongAddress = status === 404 && !isObject(json)
   return isWrongAddress

@@ -70,7 +70,7 @@ const READ_CALL: Record<string, Answer> = {
 const ONLY_TOKEN_CALL: Record<string, Answer> = {
   throttled: (res, req) => res.writeHead(429, { 'retry-after': '1' }).end(quote(req)),
   credentials: (res, req) =>
-    res.writeHead(401).end(JSON.stringify({ error: `invalid_client ${quote(req)}` })),
+    res.writeHead(401).end(JSON.stringify({ error: 'invalid_client', error_description: quote(req) })),
 }
 
 describe('secrets', () => {
