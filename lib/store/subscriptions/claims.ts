@@ -7,9 +7,12 @@ import { type Connection, type Sql, sql } from '../sql/sql.js'
 import type { Transaction } from '../sql/transaction.js'
 import { prepare, run } from '../sql/writes.js'
 import { IS_FREE, type LeasedReads, type Subscriptions } from './subscriptions.js'
+import { unreadOfBusiness } from './unread.js'
 
 /** The due rows of a class that a claim reads, beyond one for each lease and each busy business. */
 const WINDOW = 16
+/** How many times as many of the newest rows are read as of the oldest: among them is a known business that buys again. */
+const NEWEST = 4
 /** The most transactions of a claim that leases nothing, each of which puts off a batch of rows that cannot be read now. */
 const MAX_ROUNDS = 200
 
@@ -19,8 +22,9 @@ const MAX_ROUNDS = 200
  * only. When rows of busy businesses fill that number, the claim puts each of them off once, so that the rows behind them
  * come first, until it has leased something or there are no more.
  *
- * Of the subscriptions that were never read, the longest due and the newest take turns. So a flood of forged ones delays
- * neither a purchase that follows them nor one that came before them.
+ * Of the subscriptions that were never read, those of a business that was read before, the longest due and the newest take
+ * turns. So a flood of forged ones delays neither a purchase that follows them nor one that came before them, and a known
+ * business that buys again waits for neither. Only the newest are looked through for it.
  */
 export function createReadClaims(
   engine: Engine,
@@ -29,7 +33,7 @@ export function createReadClaims(
 ) {
   const putOff = createPutOff(engine)
   const lookBack = createLookBack(engine)
-  let isNewestNext = false
+  let turn = 0
   /** Whether the last claim leased a row. */
   let wasDue = false
 
@@ -71,12 +75,18 @@ export function createReadClaims(
   function stackOf(rows: readonly DueRow[], urgency: Urgency): DueRow[] {
     const ofClass = rows.filter((row) => row.urgency === urgency)
     if (urgency !== URGENCY.eventOfUnread) return ofClass.reverse()
-    const ends = [0, 1].map((isNewest) => ofClass.filter((row) => row.is_newest === isNewest))
-    if (isNewestNext) ends.reverse()
-    isNewestNext = !isNewestNext
-    const [first = [], second = []] = ends
-    // A row may come from both ends. The second time its business is busy, so it is skipped.
-    return first.flatMap((row, i) => [row, ...second.slice(i, i + 1)]).reverse()
+    const parts = [
+      ofClass.filter((row) => row.is_of_known === 1),
+      ofClass.filter((row) => row.is_newest === 0),
+      ofClass.filter((row) => row.is_newest === 1),
+    ].filter(({ length }) => length > 0)
+    const first = turn++ % Math.max(1, parts.length)
+    const inTurns = [...parts.slice(first), ...parts.slice(0, first)]
+    const longest = Math.max(...parts.map(({ length }) => length))
+    // A row may be of several parts. The second time its business is busy, so it is skipped.
+    return Array.from({ length: longest }, (_, i) => inTurns.flatMap((part) => part.slice(i, i + 1)))
+      .flat()
+      .reverse()
   }
 
   async function claim(
@@ -193,6 +203,8 @@ interface DueRow {
   business: string
   urgency: Urgency
   is_newest: number
+  /** 1: it was never read, but another subscription of its business was. */
+  is_of_known: 0 | 1
   /** How long it has been due. */
   due_for: number
 }
@@ -202,9 +214,11 @@ interface DueRow {
  * at its limit.
  */
 function dueReads(engine: Engine, urgency: Urgency, limit: number, look: LookBack, isNewest: 0 | 1 = 0): Sql {
+  const isOfKnown =
+    urgency === URGENCY.eventOfUnread ? sql`1 - ${unreadOfBusiness(sql`subscriptions.business_uid`)}` : sql`0`
   return sql`
     select subscription_uid as uid, business_uid as business, urgency, ${sql.lit(isNewest)} as is_newest,
-      ${engine.now()} - refresh_at as due_for from subscriptions
+      ${isOfKnown} as is_of_known, ${engine.now()} - refresh_at as due_for from subscriptions
     where ${isDueOf(engine, urgency, look)}
     order by refresh_at ${isNewest ? sql`desc` : sql``} limit ${limit} ${engine.skipLocked}`
 }
@@ -228,7 +242,7 @@ async function dueRowsOf(
 ) {
   const classes = urgencies.map((urgency) => dueReads(engine, urgency, size, look))
   if (urgencies.includes(URGENCY.eventOfUnread))
-    classes.push(dueReads(engine, URGENCY.eventOfUnread, size, look, 1))
+    classes.push(dueReads(engine, URGENCY.eventOfUnread, NEWEST * size, look, 1))
   if (classes.length === 0) return []
   const parts = classes.map((rows, i) => sql`select * from (${rows}) as ${sql.ref(`class_${i}`)}`)
   const rows = await sql<DueRow>`${sql.join(parts, ' union all ')}`.execute(trx)

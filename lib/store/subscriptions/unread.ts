@@ -14,6 +14,7 @@ export function unreadOf(isOfRead: Sql, subscription: Sql): Sql {
 /** The same of an event that names a business and no subscription: 0 if a subscription of the business was read before. */
 export function unreadOfBusiness(business: Sql): Sql {
   return sql`coalesce((
-    select subscriptions.unread from subscriptions where business_uid = ${business} order by subscriptions.unread limit 1
+    select of_business.unread from subscriptions as of_business
+    where of_business.business_uid = ${business} order by of_business.unread limit 1
   ), 1)`
 }

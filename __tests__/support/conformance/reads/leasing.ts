@@ -155,6 +155,24 @@ export const LEASING: Checks = {
     same(await two(), ['s3', 's4'])
   },
 
+  async 'claimReads: of unread subscriptions takes those of a business that was read before in their turn, whatever is newer'(
+    lab,
+  ) {
+    await lab.known('s1', 'purchased', 'b1')
+    const made = (from: number) => Array.from({ length: 20 }, (_, i) => eventOf(`made up ${from + i}`))
+    await lab.accept(made(0))
+    await lab.pass(3)
+    await lab.accept([eventOf('bought again', { businessUid: 'b1' })])
+    await lab.pass(3)
+    await lab.accept(made(20))
+    const claims = await lab.claimReads({ limit: 3, leaseMs: LONG, except: [], urgencies: [eventOfUnread] })
+    assert(idsOf(claims).includes('bought again'), `claimed ${idsOf(claims)}`)
+    // Made up for the same business: one at a time, and not while it is read.
+    await lab.accept([eventOf('of the same', { businessUid: 'b1' })])
+    const more = await lab.claimReads({ limit: 3, leaseMs: LONG, except: ['b1'], urgencies: [eventOfUnread] })
+    same([more.length, idsOf(more).includes('of the same')], [3, false])
+  },
+
   async 'readFirst: puts the requested reads of a business before all others of their class'(lab) {
     await lab.request('s1', 'of s1')
     const held = await lab.claim({ urgencies: [track] })
