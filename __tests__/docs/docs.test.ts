@@ -109,7 +109,7 @@ describe('the pages on errors', () => {
     const written = [...(chapter.split('\n## ')[0] ?? '').matchAll(/^\| <a id="(\w+)">/gm)].map(
       ([, code]) => code,
     )
-    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts']
+    const source = ['take-delivery.ts', 'envelopes.ts', 'body.ts', 'open-bodies.ts']
       .map((file) => readFileSync(join(LIB, 'express', file), 'utf8'))
       .join()
     const given = [...source.matchAll(/(?:MarketplaceError|unreadable)\(\s*'(\w+)'/g)].map(

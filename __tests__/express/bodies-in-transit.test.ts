@@ -1,5 +1,8 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
+import { createOpenBodies } from '../../lib/express/open-bodies.js'
 import {
   type Before,
   chunked,
@@ -54,6 +57,59 @@ describe.each(EXPRESSES)('a body on %s', (_name, express) => {
       await new Promise(setImmediate)
     }
     expect(await closed(socket)).toMatch(/^HTTP\/1\.1 413 /)
+  })
+
+  it('B25 that arrives slowest is refused when all under way take too much memory, and later ones are accepted', async () => {
+    const seen = countsBytes()
+    const { port, post, kept, outcomes } = await receiverOn(express, {
+      before: [seen.count],
+      options: { openBodiesBytes: 8_000 },
+    })
+    const begin = async (part: string) => {
+      const socket = await dial(port)
+      const before = seen.bytes()
+      socket.write(`${head({ 'content-length': 3_000 })}${part}`)
+      await until('it has arrived', () => seen.bytes() === before + part.length)
+      return socket
+    }
+    const first = await begin(`"${'x'.repeat(2_500)}`)
+    const second = await begin(`"${'x'.repeat(2_500)}`)
+    const third = await begin(`"${'x'.repeat(2_500)}`)
+    expect(outcomes).toEqual([])
+    await post(`"${'y'.repeat(1_000)}"`).expect(200)
+    expect(outcomes).toEqual(['body_timeout', 'received'])
+    expect(await closed(first)).toMatch(
+      /^HTTP\/1\.1 408 .*\r\nconnection: close\r\n.*body_timeout.*exceeded 8000 bytes/is,
+    )
+
+    third.write(`${'x'.repeat(498)}"`)
+    expect(await received(third, / 200 .*}$/s)).toContain('"received":true')
+    await post(`"${'y'.repeat(1_000)}"`).expect(200)
+    second.write(`${'x'.repeat(498)}"`)
+    expect(await received(second, / 200 .*}$/s)).toContain('"received":true')
+    // A body that exceeds the limit alone is itself the oldest.
+    await post(`"${'y'.repeat(8_000)}"`).expect(408)
+    await post(`"${'y'.repeat(3_000)}"`).expect(200)
+    expect(kept).toHaveLength(5)
+    expect(outcomes.filter((outcome) => outcome !== 'received')).toEqual(['body_timeout', 'body_timeout'])
+  })
+
+  it('B25 in chunks of one byte takes little memory before it is complete', async () => {
+    const seen = countsBytes()
+    const { port, kept } = await receiverOn(express, { before: [seen.count] })
+    const sockets = await Promise.all(Array.from({ length: 8 }, () => dial(port)))
+    const before = memory()
+    for (const socket of sockets) {
+      socket.write(head({ 'transfer-encoding': 'chunked' }))
+      socket.write(`1\r\n7\r\n${'1\r\n \r\n'.repeat(65_000)}`)
+    }
+    await until('all have arrived', () => seen.bytes() === 8 * 65_001)
+    // With a Buffer for each chunk it was 100 MB.
+    expect(memory() - before).toBeLessThan(15_000_000)
+    const replies = sockets.map((socket) => received(socket, / 200 .*}/s))
+    for (const socket of sockets) socket.write('0\r\n\r\n')
+    await Promise.all(replies)
+    expect(kept.map(({ value }) => value)).toEqual(Array(8).fill(7))
   })
 
   it('that ends too early is not stored and does no harm', async () => {
@@ -114,3 +170,52 @@ describe.each(EXPRESSES)('a body on %s', (_name, express) => {
     expect(kept).toEqual([])
   })
 })
+
+describe('the bytes of a body', () => {
+  it('are not copied if they came in one chunk', () => {
+    const body = createOpenBodies(1_000)(() => {})
+    const chunk = Buffer.from(new Uint8Array(400).buffer)
+    body.add(chunk)
+    expect(body.close().buffer).toBe(chunk.buffer)
+  })
+
+  it('B25 keep no larger buffer in memory of which they are a small part', () => {
+    const body = createOpenBodies(1_000)(() => {})
+    const read = Buffer.alloc(65_536, 'a')
+    body.add(read.subarray(100, 101))
+    const bytes = body.close()
+    expect([bytes.toString(), bytes.buffer.byteLength]).toEqual(['a', 1])
+  })
+
+  it.each([1, 7, 999])(
+    'B25 take at most twice their size, and no more than the limit, in chunks of %j',
+    (size) => {
+      const body = createOpenBodies(1_000)(() => {})
+      for (let at = 0; at < 999; at += size) body.add(Buffer.from('x'.repeat(Math.min(size, 999 - at))))
+      const bytes = body.close()
+      expect(bytes.toString()).toBe('x'.repeat(999))
+      expect(bytes.buffer.byteLength).toBeLessThanOrEqual(1_000)
+    },
+  )
+})
+
+/** A middleware that counts the bytes of all bodies, and reads nothing before the router does. */
+function countsBytes() {
+  let bytes = 0
+  const count: Before = (req, _res, next) => {
+    next()
+    req.on('data', (chunk) => {
+      bytes += chunk.length
+    })
+  }
+  return { count, bytes: () => bytes }
+}
+
+/** The bytes that are in use after a collection. */
+function memory(): number {
+  setFlagsFromString('--expose-gc')
+  const collect: () => void = runInNewContext('gc')
+  collect()
+  const { heapUsed, external } = process.memoryUsage()
+  return heapUsed + external
+}

@@ -1,5 +1,5 @@
 import { createHmac } from 'node:crypto'
-import { brotliCompressSync, deflateSync, gzipSync } from 'node:zlib'
+import { brotliCompressSync, deflateSync, gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import request from 'supertest'
 import type { VerifyDelivery } from '../../lib/express/take-delivery.js'
@@ -93,6 +93,19 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
           'gzip',
         ],
         ['a middleware that has decoded it', [decodes], TEXT, ''],
+        [
+          'a middleware that has decompressed it and says so',
+          [decompresses('content-encoding')],
+          gzipped,
+          'gzip',
+        ],
+        [
+          'a middleware that has decompressed it and deletes its length too',
+          [decompresses('content-encoding', 'content-length')],
+          gzipped,
+          'gzip',
+        ],
+        ['a host that has read something else', [readsAs(Buffer.from(` ${TEXT}`))], TEXT, ''],
       ] as [string, Before[], Buffer | string, string][])(
         'cannot be checked behind %s, so there are no bytes',
         async (_what, before, sent, encoding) => {
@@ -234,6 +247,20 @@ function signedIn(seen: (Buffer | undefined)[]): VerifyDelivery {
 /** For the option `verify` of a body parser. */
 function keeps(req: object, _res: unknown, bytes: Buffer): void {
   Object.assign(req, { rawBody: bytes })
+}
+
+/** A middleware that keeps the decompressed bytes and deletes the headers that are no longer true. */
+function decompresses(...untrue: string[]): Before {
+  return (req, _res, next) => {
+    const chunks: Buffer[] = []
+    req
+      .on('data', (chunk) => chunks.push(chunk))
+      .on('end', () => {
+        Object.assign(req, { rawBody: gunzipSync(Buffer.concat(chunks)) })
+        for (const name of untrue) delete req.headers[name]
+        next()
+      })
+  }
 }
 
 /** A host that reads every request and keeps its bytes. */

@@ -5,6 +5,7 @@ import { brotliDecompress, gunzip, inflate } from 'node:zlib'
 import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
 import { type Body, notUtf8, tooLarge, unreadable } from './envelopes.js'
+import { createOpenBodies } from './open-bodies.js'
 
 /**
  * A request of `node:http`. An earlier middleware that reads the request sets `body`. Many apps also store the bytes in
@@ -24,6 +25,8 @@ interface BodyOptions {
   limitBytes: number
   /** Time from the call until the last byte must have arrived. One timer serves all bodies. */
   timeoutMs: number
+  /** Most bytes of memory for all bodies under way; the default is that of `createOpenBodies`. */
+  openBodiesBytes?: number | undefined
   clock: Clock
 }
 
@@ -38,8 +41,9 @@ interface BodyOptions {
  * Reasons are `content_type_unsupported`, `body_encoding_unsupported`, `body_encoding_broken`, `body_not_utf8`,
  * `body_too_large`, `body_timeout`, `body_incomplete` or `body_already_read`. Messages never contain the body.
  */
-export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) {
+export function createBodyReader({ limitBytes, timeoutMs, openBodiesBytes, clock }: BodyOptions) {
   const deadlines = createDeadlines(timeoutMs, clock)
+  const openBody = createOpenBodies(limitBytes, openBodiesBytes)
 
   return function readBody(req: BodyRequest, take: (body: Body) => void, refuse: Refuse): void {
     checkContentType(req.headers['content-type'])
@@ -63,10 +67,9 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
     else readBytes(req, refuse, takeBytes)
   }
 
-  /** Collects the bytes. This is the hot path, so it pipes no stream and does not copy a body of one chunk. */
+  /** Collects the bytes. This is the hot path, so it pipes no stream. */
   function readBytes(req: IncomingMessage, refuse: Refuse, take: (bytes: Buffer) => void): void {
-    const chunks: Buffer[] = []
-    let size = 0
+    const collected = openBody(stop)
     let isOpen = true
     let cancelDeadline = () => {}
 
@@ -74,30 +77,27 @@ export function createBodyReader({ limitBytes, timeoutMs, clock }: BodyOptions) 
       if (!isOpen) return
       isOpen = false
       cancelDeadline()
+      collected.close()
       req.off('data', onData)
       refuse(error)
     }
 
     function onData(data: Buffer | string): void {
       const chunk = asBytes(req, data)
-      if (!(chunk instanceof Uint8Array)) {
-        // The error is not thrown, because one that is thrown in a listener ends the process.
-        stop(new TypeError('the request does not consist of bytes'))
-        return
-      }
-      size += chunk.length
-      if (size > limitBytes) stop(tooLarge(limitBytes))
-      else chunks.push(chunk)
+      if (chunk instanceof Uint8Array) collected.add(chunk)
+      // The error is not thrown, because one that is thrown in a listener ends the process.
+      else stop(new TypeError('the request does not consist of bytes'))
     }
 
     function onEnd(): void {
       if (!isOpen) return
       isOpen = false
       cancelDeadline()
+      const bytes = collected.close()
       try {
         // An HTTP/2 stream also emits `end` when its sender resets it.
         if (http2StreamOf(req)?.aborted) throw incomplete()
-        take(chunks.length === 1 ? (chunks[0] as Buffer) : Buffer.concat(chunks, size))
+        take(bytes)
       } catch (error) {
         refuse(error)
       }
@@ -240,12 +240,23 @@ function bodyReadBefore(req: BodyRequest, limitBytes: number): Body {
 }
 
 /** The bytes as they were sent, if the middleware left them. Most middleware leaves those that it has decompressed. */
-function sentBytes({ rawBody, body, headers }: BodyRequest): Buffer | undefined {
-  const left = rawBody instanceof Uint8Array ? rawBody : body
+function sentBytes(req: BodyRequest): Buffer | undefined {
+  const left = req.rawBody instanceof Uint8Array ? req.rawBody : req.body
   if (!(left instanceof Uint8Array) || left.length === 0) return undefined
-  const isEncoded = !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
+  if (sentValues(req, 'content-length').some((length) => Number(length) !== left.length)) return undefined
+  const isEncoded = sentValues(req, 'content-encoding').some((name) => !/^(identity)?$/i.test(name))
   if (isEncoded && isUtf8(left)) return undefined
   return Buffer.from(left.buffer, left.byteOffset, left.byteLength)
+}
+
+/**
+ * The values of a header as they were sent. Middleware that decompresses a body deletes or changes some in `headers`;
+ * hosts that make requests of their own may set only `headers`.
+ */
+function sentValues({ rawHeaders = [], headers }: IncomingMessage, name: string): string[] {
+  const sent = rawHeaders.filter((_value, i) => i % 2 === 1 && rawHeaders[i - 1]?.toLowerCase() === name)
+  const present = headers[name]
+  return sent.length > 0 || present === undefined ? sent : [present].flat()
 }
 
 /** Whether `rawBody` can be used: some apps store the compressed bytes. */

@@ -22,6 +22,8 @@ export interface ReceiverOptions {
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes: number
   bodyTimeoutMs: number
+  /** See `createOpenBodies`. */
+  openBodiesBytes?: number | undefined
   /** Time for `verifyDelivery` and `accept` together. After it the reply is 503, and the sender may send it again. */
   acceptTimeoutMs: number
   clock: Clock
@@ -78,8 +80,13 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  */
 export function createTakeDelivery(options: ReceiverOptions) {
   const { indexOfSecret, accept, verifyDelivery, clock, count } = options
-  const { bodyLimitBytes, bodyTimeoutMs, acceptTimeoutMs } = options
-  const readBody = createBodyReader({ limitBytes: bodyLimitBytes, timeoutMs: bodyTimeoutMs, clock })
+  const { bodyLimitBytes, bodyTimeoutMs, openBodiesBytes, acceptTimeoutMs } = options
+  const readBody = createBodyReader({
+    limitBytes: bodyLimitBytes,
+    timeoutMs: bodyTimeoutMs,
+    openBodiesBytes,
+    clock,
+  })
   const deadlines = createDeadlines(acceptTimeoutMs, clock)
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, presented: string): void {

@@ -1,0 +1,71 @@
+import { createLine } from '../base/line.js'
+import { tooLarge, unreadable } from './envelopes.js'
+
+const NOTHING = Buffer.alloc(0)
+
+/**
+ * Returns `openBody(stop)`, which collects the chunks of one body of at most `limitBytes`. The memory of all open bodies
+ * together stays within `mostBytes`: the one that has been arriving longest is refused to make room. The platform's
+ * deliveries arrive at once, so the oldest are those of slow senders.
+ *
+ * `stop` is called with the reason, `body_too_large` or `body_timeout`, and must call `close`.
+ */
+export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1024 * 1024, 4 * limitBytes)) {
+  const oldestFirst = createLine<() => void>()
+  let heldBytes = 0
+
+  return function openBody(stop: (reason: unknown) => void) {
+    let held: Buffer = NOTHING
+    let size = 0
+    let isOpen = true
+    let leave = () => {}
+
+    function add(chunk: Buffer): void {
+      const needed = size + chunk.length
+      if (needed > limitBytes) stop(tooLarge(limitBytes))
+      else if (needed > held.length) grow(needed, chunk)
+      if (!isOpen) return
+      if (held !== chunk) held.set(chunk, size)
+      size = needed
+    }
+
+    /**
+     * Chunks are copied into one buffer, because 65,000 chunks of one byte take about 12 MB. A first chunk is held as it
+     * is, unless it is a small part of a larger buffer, as over HTTP/2.
+     */
+    function grow(needed: number, chunk: Buffer): void {
+      if (held === NOTHING) leave = oldestFirst.add(refuse)
+      const capacity = Math.max(needed, Math.min(2 * held.length, limitBytes))
+      const more = capacity - held.length
+      // The oldest may be this body.
+      while (isOpen && heldBytes + more > mostBytes) oldestFirst.first()?.()
+      if (!isOpen) return
+      const isKept = held === NOTHING && chunk.buffer.byteLength <= 2 * chunk.length
+      const grown = isKept ? chunk : Buffer.allocUnsafeSlow(capacity)
+      if (!isKept) grown.set(held)
+      held = grown
+      heldBytes += more
+    }
+
+    function refuse(): void {
+      stop(
+        unreadable(
+          'body_timeout',
+          `the incomplete bodies together exceeded ${mostBytes} bytes, and it had been arriving longest`,
+        ),
+      )
+    }
+
+    /** Frees the memory; returns the bytes that have arrived. */
+    function close(): Buffer {
+      const bytes = held.length === size ? held : held.subarray(0, size)
+      isOpen = false
+      leave()
+      heldBytes -= held.length
+      held = NOTHING
+      return bytes
+    }
+
+    return { add, close }
+  }
+}
