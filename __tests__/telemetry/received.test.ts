@@ -62,6 +62,71 @@ describe('what a log says of an error', () => {
     expect(said({ code: 'a text' }, undefined).message).toBe(`object${UNKNOWN}`)
   })
 
+  it.each([
+    ['Jo Li', 'unknown customer Jo Li'],
+    ['JoLi', 'unknown customer Jo Li'],
+    ['Jo Li', 'unknown customer "JO  LI".'],
+    ['Jo-Li', 'unknown customer Jo/Li'],
+    ["O'Hara", "unknown customer O'Hara"],
+    ['OHara', 'unknown customer O HARA'],
+    ['Al & Bo', 'unknown customer Al & Bo'],
+    ['b:1', 'no row b:1'],
+    ['A/1', 'no room A/1'],
+    ['b/12/3', 'no room b/12/3'],
+    ['x|y', 'no column x|y'],
+    ['1,50', 'the price is 1,50'],
+    [1500, 'the price is 1,500'],
+    [-1.5, 'the price is -1,5'],
+    ['9:30', 'closed at 9:30'],
+    ['1/2/25', 'closed on 1/2/25'],
+    ['x', 'no column x'],
+    ['x', 'no column "X".'],
+    ['李', 'unknown customer 李'],
+    ['é', 'no letter e\u0301'],
+    ['42', 'no file for invoice-42'],
+    ['Jo', 'no file cust_Jo.pdf'],
+    ['Zoe\u0308 L', 'unknown customer Zoë L'],
+    ['नि ३', 'unknown customer नि ३'],
+    ['Groß', 'unknown customer GROSS'],
+    ['A\ufe0fB', 'unknown customer A\ufffdB'],
+    ['Jo\nLi', 'unknown customer "Jo\\nLi"'],
+    ['Jo\nLi\tBo', 'unknown customer "Jo\\nLi\\tBo"'],
+    ['App 1', 'unknown customer App 1'],
+    ['App 12', 'unknown customer App 12'],
+    ['App 123', 'unknown customer App 123'],
+    ['Subscription 12', 'unknown customer Subscription 12'],
+  ])('is its class when the message quotes the value %j: %j', (value, text) => {
+    expect(messageOf(text, JSON.stringify({ value }))).toBe(WITHHELD)
+  })
+
+  it.each([
+    ['Jo Li', 'Unrecognized key: "Jo Li"'],
+    ['Ann Lee', 'Unrecognized key: "Ann Lee"'],
+    ['The name of a field with a sentence', 'Unrecognized key: "The name of a field with a sentence"'],
+  ])('is its class when the message quotes the name %j of a field: %j', (name, text) => {
+    expect(messageOf(text, JSON.stringify({ [name]: true }))).toBe(WITHHELD)
+  })
+
+  it.each([
+    ['Jo Li', 'unknown customer Jo, not Li'],
+    ['Jo Li', 'Li Jo is away'],
+    ['Jo Li', 'the major limit'],
+    ['Al & Bo', 'also a bottle'],
+    ['b/12/3', 'row b of 12'],
+    ['x', 'the next box'],
+    [1, 'answered 500 after 1 try'],
+    ['-1', 'answered 500 after 1 try'],
+    ['٣', 'answered ٣ times'],
+    ['::', 'the state is :: and more'],
+    ['', 'the state is ""'],
+    ['business id', 'the business id is missing'],
+    ['created', 'it was created'],
+    ['purchasable_subscription/created', 'no handler of purchasable_subscription/created'],
+    ['The subscription is over', 'the subscription is away'],
+  ])('is its message when that does not have the value %j as a whole: %j', (value, text) => {
+    expect(messageOf(text, JSON.stringify({ value }))).toBe(text)
+  })
+
   it('compares a text that is not JSON as a whole', () => {
     expect(messageOf('cannot parse {"name":Anna', '{"name":Anna')).toBe(WITHHELD)
     expect(messageOf('cannot parse it', '{"name":Anna')).toBe('cannot parse it')

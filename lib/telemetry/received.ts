@@ -97,16 +97,18 @@ const POSITION = /:\d{1,9}:\d{1,9}$/
 
 /** Parts of this many characters that two texts share are no chance. */
 const GRAM = 6
-/** Shorter words occur in most sentences. */
+/** Shorter words of a long value occur in most sentences. */
 const WORD = 4
+/** The longest value that is compared as a whole. With 32, the longest message takes 10 ms; without a limit it takes seconds. */
+const MAX_WHOLE = 32
 /** What is longer is not known as a whole: to compare it would take more than 30 ms. */
 const MAX_RECEIVED = 256 * 1024
 /** The longest message that is compared and said. */
 const MAX_TEXT = 4_000
 
 interface Values {
-  /** Short values, names of fields, and the words of long values, each as a whole. */
-  short: Set<string>
+  /** Values and names of fields of up to `MAX_WHOLE` characters, and the words of long values: what is compared as a whole. */
+  whole: Set<string>
   /** Long values, one after the other. */
   long: string
   /** Whether these are all values. */
@@ -115,16 +117,19 @@ interface Values {
 
 /** The values and the names of fields in what was given, and in JSON texts of it. */
 function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Values {
-  const short = new Set<string>()
+  const whole = new Set<string>()
   const long = new Set<string>()
   function add(text: string, isName: boolean) {
-    const value = bare(text)
-    if (value.length < 2 || known.has(value)) return
-    // A name of a field is often a word, which a sentence may contain by chance.
-    if (value.length < GRAM ? !isName : isName) short.add(value)
-    if (value.length < GRAM || isName) return
+    const words = wordsOf(text)
+    const value = words.join('')
+    if (known.has(value) || words.every((word) => known.has(word))) return
+    // A digit is often a count, and a short name of a field a word: a sentence may contain them by chance.
+    if (SINGLE_DIGIT.test(value) || (isName && words.length === 1 && value.length < GRAM)) return
+    const isWhole = value.length <= MAX_WHOLE
+    if (isWhole) whole.add(value)
+    if (value.length < GRAM || (isWhole && isName)) return
     long.add(value)
-    for (const word of wordsOf(text)) if (word.length >= WORD && !known.has(word)) short.add(word)
+    for (const word of words) if (word.length >= WORD && !known.has(word)) whole.add(word)
   }
   const rest: unknown[] = received.map(parsed)
   const [seen, names] = [new Set<unknown>(), new Set<string>()]
@@ -156,7 +161,7 @@ function valuesIn(received: readonly unknown[], known: ReadonlySet<string>): Val
   } catch {
     left = -1
   }
-  return { short, long: [...long].join('\n'), isWhole: left >= 0 }
+  return { whole, long: [...long].join('\n'), isWhole: left >= 0 }
 }
 
 /**
@@ -214,17 +219,21 @@ function parsed(value: unknown): unknown {
  * The parts that repeat something. All are compared at once, because what was received may be long. Each gram is compared
  * once: texts of one character have thousands of equal ones.
  */
-function repeated(parts: ReadonlySet<string>, { short, long }: Values, known: ReadonlySet<string>) {
+function repeated(parts: ReadonlySet<string>, { whole, long }: Values, known: ReadonlySet<string>) {
   const found = new Set<string>()
   const byGram = new Map<string, Set<string>>()
   for (const part of parts) {
-    const words = wordsOf(part)
-    if (words.some((word) => short.has(word))) found.add(part)
-    // Words of our own end a run of characters: they stand in each delivery, and in many messages.
-    const run = words.map((word) => (known.has(word) ? '\n' : word)).join('')
-    for (let at = 0; at + GRAM <= run.length; at++) {
-      const gram = run.slice(at, at + GRAM)
-      if (!gram.includes('\n')) byGram.set(gram, (byGram.get(gram) ?? new Set()).add(part))
+    // JSON writes a line break as `\n`. A path may contain the same two characters, so both readings count.
+    for (const text of new Set([part, part.replace(ESCAPES, ' ')])) {
+      if (hasWhole(text, whole)) found.add(part)
+      // Words of our own end a run of characters: they stand in each delivery, and in many messages.
+      const run = wordsOf(text)
+        .map((word) => (known.has(word) ? '\n' : word))
+        .join('')
+      for (let at = 0; at + GRAM <= run.length; at++) {
+        const gram = run.slice(at, at + GRAM)
+        if (!gram.includes('\n')) byGram.set(gram, (byGram.get(gram) ?? new Set()).add(part))
+      }
     }
   }
   for (let at = 0; at + GRAM <= long.length; at++) {
@@ -235,11 +244,38 @@ function repeated(parts: ReadonlySet<string>, { short, long }: Values, known: Re
   return found
 }
 
-function wordsOf(text: string): string[] {
-  return text.split(/[\s"'`()[\]{}<>,;:=|/\\?&]+/).map(bare)
+/** Whether words of the text that follow one another are one of the values, whatever separates them here or there. */
+function hasWhole(text: string, values: ReadonlySet<string>): boolean {
+  const words = folded(text).split(SEPARATORS).filter(Boolean)
+  return words.some((_, first) => {
+    let joined = ''
+    for (let next = first; next < words.length && joined.length < MAX_WHOLE; next++) {
+      joined += words[next]
+      if (values.has(joined)) return true
+    }
+    return false
+  })
 }
 
-/** Letters and digits only, in lower case: quotes, escapes and line breaks of a message do not count. */
-function bare(text: string): string {
-  return text.toLowerCase().replace(/[^\p{L}\p{N}\p{M}]+/gu, '')
+/** Words as sentences and addresses have them: `e-mail` is one. */
+function wordsOf(text: string): string[] {
+  return folded(text)
+    .split(/[\s"'`()[\]{}<>,;:=|/\\?&]+/)
+    .map((word) => word.replace(SEPARATORS, ''))
+    .filter(Boolean)
 }
+
+/** Letters and digits only: quotes and line breaks of a message do not count. */
+function bare(text: string): string {
+  return folded(text).replace(SEPARATORS, '')
+}
+
+/** All forms of a letter are one: both cases, `ß` and `SS`, and one with a mark, which is one character or two. */
+function folded(text: string): string {
+  return text.toLowerCase().toUpperCase().normalize()
+}
+
+/** What is neither a letter nor a digit nor a mark of one. `printable` has replaced marks that are not shown. */
+const SEPARATORS = /(?:[^\p{L}\p{N}\p{M}]|\p{Default_Ignorable_Code_Point})+/gu
+const ESCAPES = /\\(?:[bfnrtv]|u[\da-f]{4}|x[\da-f]{2})/gi
+const SINGLE_DIGIT = /^\p{N}$/u

@@ -428,6 +428,22 @@ describe('L47 a line of the log', () => {
     expect(count).toBe(2 * requests.length - 2)
   })
 
+  it.each(['Jo Li', "O'Hara", 'A/1', '李'])(
+    'L48 contains no short value of a delivery: %s',
+    async (buyer) => {
+      const { all, logger } = collecting()
+      const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
+      marketplace.on('application/installed', ({ data }) => {
+        throw new Error(`unknown customer ${(data as Record<string, unknown>).buyer}`)
+      })
+      const { id } = await deliver(sampleDelivery('application/installed', { buyer }))
+      await marketplace.settled()
+      expect(all()).toContain(`event ${id}: Error, whose message repeats what was received`)
+      expect(all().filter((text) => text.includes(`customer ${buyer}`))).toEqual([])
+      expect((await marketplace.journal.get(id))?.error).toBe(`Error: unknown customer ${buyer}`)
+    },
+  )
+
   it('L48 has the message of an error that quotes nothing', async () => {
     const { all, logger } = collecting()
     const { marketplace, deliver } = await createScene({ logger, handlers: { retryDelaysMs: [] } })
