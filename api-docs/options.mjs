@@ -36,7 +36,7 @@ export const OPTIONS = {
     ...['EventDefinition', 'HealthListener', 'HistoryOptions', 'EraseSummary'],
     ...['ImportLine', 'ImportProgress', 'Action', 'ReplayFilter', 'ReplaySummary', 'Cause', 'LogFields'],
     ...['Arrivals', 'SecretReport', 'WebhookEventReport', 'AnnouncedRecord', 'PostgresClient'],
-    ...['StoredFacts', 'ProcessFacts', 'ReplayOptions', 'RecordedAction', 'RuleAnswerUntil'],
+    ...['StoredFacts', 'SeenFacts', 'ReplayOptions', 'RecordedAction', 'RuleAnswerUntil'],
     // What a decision and a marketplace must have for a next step.
     ...['StepDecision', 'Asked', 'Decided', 'Facts'],
     ...['RestoreSummary', 'RestoreStep', 'EntryKind', 'EntryStatus', 'StoreCounts', 'Gone'],

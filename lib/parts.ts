@@ -19,7 +19,7 @@ import { problemsOfCounts } from './operations/health/problems-of-counts.js'
 import { createWebhooksCheck, fingerprintsOf } from './operations/health/webhooks-check.js'
 import { subscriptionPages } from './operations/journal/pages.js'
 import { createPlatformReport } from './operations/platform-report/platform-report.js'
-import { createProcessFacts } from './operations/platform-report/process-facts.js'
+import { createSeenFacts } from './operations/platform-report/seen-facts.js'
 import { createStoredFacts } from './operations/platform-report/stored-facts.js'
 import { createReporting } from './operations/reporting.js'
 import { createSettling } from './operations/settled.js'
@@ -61,7 +61,11 @@ export function createParts<Custom extends EventDefinitions>(
   const onTimerError = (error: unknown) => telemetry.failure('timers', error)
   const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
-  const facts = createProcessFacts(clock)
+  const facts = createSeenFacts({
+    store,
+    secrets: [...options.deliverySecrets, app.clientSecret, app.clientId],
+    clock,
+  })
   const platform = createPlatformClient({
     ...options.platform,
     timeoutMs: internals.callTimeoutMs,
@@ -203,6 +207,7 @@ export function createParts<Custom extends EventDefinitions>(
       imports.close()
       entitlements.close()
       platform.close()
+      await facts.close()
     },
     closeTimeoutMs: options.closeTimeoutMs,
     clock,
@@ -267,7 +272,7 @@ export function createParts<Custom extends EventDefinitions>(
     check,
     platformReport: createPlatformReport({
       storedFacts: createStoredFacts({ store, registry, clock }),
-      processFacts: facts.facts,
+      seenFacts: facts.facts,
       clock,
     }),
     settling,

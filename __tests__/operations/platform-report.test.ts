@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { systemClock } from '../../lib/base/clock.js'
 import { EVENTS } from '../../lib/events/registry.js'
 import type { PlatformReport } from '../../lib/index.js'
-import { createProcessFacts } from '../../lib/operations/platform-report/process-facts.js'
+import { createSeenFacts } from '../../lib/operations/platform-report/seen-facts.js'
 import { createFieldCounts, shapeOf } from '../../lib/operations/platform-report/shapes.js'
 import { createStoredFacts } from '../../lib/operations/platform-report/stored-facts.js'
 import type { JournalEntry, StoredSubscription } from '../../lib/store/port/store.js'
@@ -107,7 +107,7 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     expect(fields.purchase_state?.words).toEqual([{ word: 'pending', count: 1, known: false }])
   })
 
-  it('has how deliveries were sent, the lifetimes of tokens and the shapes of refusals, from this process', async () => {
+  it('has how deliveries were sent, the lifetimes of tokens and the shapes of refusals', async () => {
     const { marketplace, platform, target } = await scene()
     platform.faults.expiresIn = '3600'
     platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -124,7 +124,7 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
       'user-agent': 'Hook/2.1 (ada@example.com)',
     }
     await fetch(target, { method: 'POST', headers, body: JSON.stringify(sampleDelivery(UPDATED)) })
-    const { process: seen, stored } = await marketplace.platformReport()
+    const { seen, stored } = await marketplace.platformReport()
     const sent = seen.events.find(({ event }) => event === UPDATED)
     expect(sent).toMatchObject({ deliveries: 1, examined: 1, userAgents: [{ name: 'Hook/2.1', count: 1 }] })
     expect(sent?.headers.map((each) => each.name)).toEqual(
@@ -146,7 +146,7 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
         count: expect.any(Number),
       },
     ])
-    expect(Date.parse(seen.since)).toBeLessThanOrEqual(Date.parse(String(stored.since)))
+    expect(Date.parse(String(seen.since))).toBeLessThanOrEqual(Date.parse(String(stored.since)))
   })
 
   it('has no value of a delivery, and is frozen plain JSON', async () => {
@@ -185,6 +185,71 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     expect(Object.isFrozen(report) && Object.isFrozen(report.stored.events[0]?.fields[0]?.types)).toBe(true)
   })
 
+  it('has what other processes have seen before they closed', async () => {
+    const store = await engine.freshAddress()
+    const first = await createScene({ store })
+    const report = async (of = first) => (await of.marketplace.platformReport()).seen
+    expect(await report()).toMatchObject({ since: null, events: [], refusals: [] })
+    await first.deliver(sampleDelivery(UPDATED))
+    expect((await report()).events).toMatchObject([{ event: UPDATED, deliveries: 1 }])
+    await first.deliver(sampleDelivery(UPDATED))
+    await first.marketplace.close()
+    // As the command line, which receives nothing.
+    const { baseUrl, authUrl } = first.platform
+    const second = await createScene({ store, worker: false, platform: { baseUrl, authUrl } })
+    const all = await report(second)
+    expect(all.events).toMatchObject([{ event: UPDATED, deliveries: 2, examined: 2 }])
+    await second.deliver(sampleDelivery(UPDATED))
+    expect((await report(second)).events).toMatchObject([{ deliveries: 3 }])
+    expect(await report(second)).toMatchObject({ since: all.since, events: [{ deliveries: 3 }] })
+    await second.marketplace.close()
+  })
+
+  it('names no header, agent, field or media type that is a secret or an identifier, in capitals or as a part', async () => {
+    const { marketplace, platform, target } = await scene()
+    const { uid } = platform.purchase({ business_uid: 'alphabiz', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const secret = DELIVERY_SECRET.toLowerCase()
+    for (const [name, agent] of [
+      [`x-${secret}`, DELIVERY_SECRET],
+      ['x-biz-alphabiz', `sender/${DELIVERY_SECRET.slice(0, 20)}`],
+      ['x-trace-4711', 'AlphaBiz/1.0'],
+      [uid.replace(/\W/g, '-'), 'f3a9d0c2-1111-4222-8333-444455556666'],
+    ] as const)
+      await fetch(target, {
+        method: 'POST',
+        headers: { [name]: 'v', 'user-agent': agent },
+        body: JSON.stringify(sampleDelivery(UPDATED, { uid, business_uid: 'alphabiz' })),
+      })
+    const { seen } = await marketplace.platformReport()
+    const sent = seen.events.find(({ event }) => event === UPDATED)
+    expect(sent?.userAgents).toEqual([{ name: '*', count: 4 }])
+    const text = JSON.stringify(seen).toLowerCase()
+    for (const hidden of [secret, 'alphabiz', '4711', uid.toLowerCase()]) expect(text).not.toContain(hidden)
+    expect(sent?.headers).toContainEqual({ name: 'content-type', count: 4 })
+  })
+
+  it('counts the time until a read from the first of events that came again within a minute', async () => {
+    const { marketplace, platform, deliver, jump } = await scene()
+    if (name === 'PostgreSQL') return
+    const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const again = () =>
+      deliver(sampleDelivery('purchasable_subscription/update', { subscription_uid: uid, business_id: 'b1' }))
+    await again()
+    await marketplace.settled()
+    jump(30_000)
+    platform.set(uid, { purchase_state: 'suspended' })
+    await again()
+    await marketplace.settled()
+    const { events } = (await marketplace.platformReport()).stored
+    const lag = events.find(({ event }) => event === 'purchasable_subscription/update')?.untilRead
+    expect(lag?.count).toBe(1)
+    expect(lag?.longestMs).toBeGreaterThanOrEqual(30_000)
+  })
+
   it('rejects `closed` after close()', async () => {
     const { marketplace } = await scene()
     await marketplace.close()
@@ -217,7 +282,7 @@ describe('the shape of a JSON', () => {
         const counts = createFieldCounts({ isDocumented: () => null, words: {} })
         counts.add(delivery)
         const shown = JSON.stringify([
-          counts.facts(),
+          counts.facts(new Set()),
           shapeOf(delivery).map(({ path, type }) => [path, type]),
         ])
         context.log(shown)
@@ -227,11 +292,25 @@ describe('the shape of a JSON', () => {
     )
   })
 
+  it('has only documented names where it is not looked at as a whole, and none that is a value in other letters', () => {
+    const pathsOf = (json: unknown) => shapeOf(json).map(({ path }) => path)
+    const wide = {
+      late: { x: Array.from({ length: 1_200 }, (_, i) => i) },
+      bizname: 1,
+      data: { of: 'bizname' },
+    }
+    expect(pathsOf(wide)).toEqual(expect.arrayContaining(['*.*', '*', 'data', 'data.*']))
+    expect(pathsOf(wide).join()).not.toContain('bizname')
+    const deep = JSON.parse(`{"deepname":1,"a":${'{"b":'.repeat(8)}"deepname"${'}'.repeat(8)}}`)
+    expect(pathsOf(deep).join()).not.toContain('deepname')
+    expect(pathsOf({ AlphaBiz: 1, of: 'alphabiz' })).toEqual(['*', 'of'])
+  })
+
   it('is bounded in its fields, words and levels', () => {
     const counts = createFieldCounts({ isDocumented: () => null, words: { state: () => false } })
     const letters = (i: number) => [...String(i)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
     for (let i = 0; i < 500; i++) counts.add({ [letters(i)]: 1, state: `s_${letters(i)}` })
-    const facts = counts.facts()
+    const facts = counts.facts(new Set())
     expect(facts).toHaveLength(201)
     expect(facts.find(({ path }) => path === '…')?.types).toEqual({ number: 301 })
     expect(facts.find(({ path }) => path === 'state')?.words).toHaveLength(20)
@@ -241,21 +320,26 @@ describe('the shape of a JSON', () => {
   })
 })
 
-describe('the facts of a process', () => {
-  it('are bounded, and examine every hundredth delivery after the first hundred', () => {
-    const facts = createProcessFacts({ now: () => 0 })
+describe('what processes have seen', () => {
+  it('is bounded, and they examine every hundredth delivery after the first hundred', async () => {
+    const facts = seenFacts()
     for (let i = 0; i < 1_000; i++) {
-      facts.noteDelivery('a', { [`x-${i}`]: 'v', 'user-agent': `agent${i}/1 secret-words` })
-      facts.noteRefusal('read', {
-        status: 400 + i,
-        contentType: null,
-        json: { error: 'no' },
-        retryAfter: null,
-        isPage: false,
-      })
+      const letters = [...String(i)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
+      facts.noteDelivery('a', { [`x-${letters}`]: 'v', 'user-agent': `agent-${letters}/1 secret-words` }, [])
+      facts.noteRefusal(
+        'read',
+        {
+          status: 400 + i,
+          contentType: null,
+          json: { error: 'no' },
+          retryAfter: null,
+          isPage: false,
+        },
+        [],
+      )
       facts.noteToken(i)
     }
-    const { events, refusals, tokens } = facts.facts()
+    const { events, refusals, tokens } = await facts.facts()
     expect(events).toMatchObject([{ deliveries: 1_000, examined: 109 }])
     expect(events[0]?.headers).toHaveLength(100)
     expect(events[0]?.userAgents).toHaveLength(20)
@@ -264,8 +348,8 @@ describe('the facts of a process', () => {
     expect(JSON.stringify(events)).not.toContain('secret')
   })
 
-  it('show a user agent only as a product, a content type only as a type, and no text of a refusal', () => {
-    const facts = createProcessFacts({ now: () => 0 })
+  it('has a user agent only as a product, a content type only as a type, and no text of a refusal', async () => {
+    const facts = seenFacts()
     for (const agent of [
       'a b@c',
       '\u001b[31m',
@@ -274,19 +358,23 @@ describe('the facts of a process', () => {
       'Mozilla/5.0 (ada)',
       'curl/8',
     ])
-      facts.noteDelivery('', { 'user-agent': agent })
-    facts.noteDelivery('', undefined as never)
+      facts.noteDelivery('', { 'user-agent': agent }, [])
+    facts.noteDelivery('', undefined as never, [])
     const contentType = 'text/html; charset=ada'
-    facts.noteRefusal('token', {
-      status: 403,
-      contentType,
-      json: { errors: [{ code: 'ada' }, { code: 1 }] },
-      retryAfter: null,
-      isPage: false,
-    })
-    const { events, refusals } = facts.facts()
+    facts.noteRefusal(
+      'token',
+      {
+        status: 403,
+        contentType,
+        json: { errors: [{ code: 'ada' }, { code: 1 }] },
+        retryAfter: null,
+        isPage: false,
+      },
+      [],
+    )
+    const { events, refusals } = await facts.facts()
     expect(events).toMatchObject([{ event: 'unrecognised', deliveries: 7 }])
-    expect(events[0]?.userAgents.map(({ name }) => name)).toEqual(['a', 'Mozilla/5.0', 'curl/8'])
+    expect(events[0]?.userAgents.map(({ name }) => name)).toEqual(['*', 'a', 'Mozilla/5.0', 'curl/8'])
     expect(refusals).toEqual([
       {
         ...{ call: 'token', status: 403, contentType: 'text/html', count: 1 },
@@ -294,7 +382,66 @@ describe('the facts of a process', () => {
       },
     ])
   })
+
+  it('has no name of a field of a refusal, and no media type, that repeats what was sent', async () => {
+    const facts = seenFacts()
+    const json = {
+      errors: { my_app: 1, tokalphabiz: [], alphabiz: {}, code: 'x' },
+      SECRETVALUE: 2,
+      secretva: 3,
+    }
+    const contentType = 'application/tokalphabiz'
+    facts.noteRefusal('read', { status: 403, contentType, json, retryAfter: null, isPage: false }, [
+      'alphabiz',
+      'tokalphabiz',
+    ])
+    expect((await facts.facts()).refusals).toMatchObject([
+      {
+        contentType: null,
+        fields: [
+          '*: number',
+          'errors.*: array',
+          'errors.*: number',
+          'errors.*: object',
+          'errors.code: string',
+          'errors: object',
+        ],
+      },
+    ])
+  })
+
+  it('is kept for the next try while the store does not take it, and adds up', async () => {
+    let isUp = false
+    const facts = seenFacts(() => isUp)
+    facts.noteDelivery('a', { accept: '*/*' }, [])
+    await expect(facts.facts()).rejects.toThrow('down')
+    facts.noteDelivery('a', { accept: '*/*' }, [])
+    isUp = true
+    await facts.facts()
+    facts.noteToken(5)
+    await facts.close()
+    expect(await facts.facts()).toMatchObject({
+      events: [{ event: 'a', deliveries: 2, headers: [{ name: 'accept', count: 2 }] }],
+      tokens: { count: 1, shortestSeconds: 5, longestSeconds: 5 },
+    })
+  })
 })
+
+function seenFacts(isUp = () => true as boolean) {
+  let stored: string | null = null
+  const up = <T>(value: T) => (isUp() ? Promise.resolve(value) : Promise.reject(new Error('down')))
+  return createSeenFacts({
+    store: {
+      platformFacts: () => up(stored),
+      async addPlatformFacts(add) {
+        await up(null)
+        stored = add(stored)
+      },
+    },
+    secrets: ['my_app', 'secretvalue'],
+    clock: systemClock,
+  })
+}
 
 describe('the facts of the store', () => {
   it('have no value of any delivery, also of several together', async () => {
@@ -311,6 +458,7 @@ describe('the facts of the store', () => {
           return { kind, name, businessUid, subscriptionUid, payload: delivery, receivedAt } as JournalEntry
         })
         const records = deliveries.map(({ delivery }) => ({
+          ...{ subscriptionUid: 's', businessUid: 'b' },
           record: (delivery as { data?: unknown } | null)?.data ?? null,
         }))
         const store = {
@@ -329,7 +477,10 @@ describe('the facts of the store', () => {
 
   it('are those of the newest 10,000 entries, and read no more', async () => {
     let read = 0
-    const entry = { kind: 'unrecognised', payload: 1, receivedAt: new Date(0).toISOString() } as JournalEntry
+    const entry = {
+      ...{ kind: 'unrecognised', payload: 1, receivedAt: new Date(0).toISOString() },
+      ...{ businessUid: null, subscriptionUid: null },
+    } as JournalEntry
     const store = {
       async listEntries({ limit = 0 }) {
         read += limit

@@ -320,9 +320,9 @@ export interface Marketplace<Custom extends EventDefinitions = Record<never, nev
   backup(path: string): Promise<void>
   /**
    * Reports what the platform really does: of each event the fields, repeats within a minute and times until reads, from
-   * the newest 10,000 entries and subscriptions; and headers, user agents, lifetimes of tokens and shapes of refusals, from
-   * this process since its start. It has no value of a delivery, a record or a reply. Rejects `store_unavailable` and
-   * `closed`.
+   * the newest 10,000 entries and subscriptions; and headers, user agents, lifetimes of tokens and shapes of refusals, as
+   * all processes on the database have seen them. Others store theirs every ten minutes, and when they close. It has no
+   * value of a delivery, a record or a reply. Rejects `store_unavailable` and `closed`.
    *
    * @example await writeFile('platform.json', JSON.stringify(await marketplace.platformReport(), null, 2))
    */

@@ -21,11 +21,27 @@ const KNOWN = new Set(['entity_name', 'event_type', 'data', ...Object.values(DOC
 
 /**
  * Whether a name in JSON may be shown: a documented one, or one that looks like the name of a field. An object may also have
- * identifiers as its names, so digits are allowed at the end only, and `values` are the texts that stand beside it.
+ * identifiers as its names, so digits are allowed at the end only, and `isValue` says whether a name is a value elsewhere.
  */
-export function isFieldName(name: string, values: { has(text: string): boolean }): boolean {
-  return KNOWN.has(name) || (/^[A-Za-z_]{1,38}\d{0,2}$/.test(name) && !values.has(name))
+export function isFieldName(name: string, isValue: (name: string) => boolean): boolean {
+  return KNOWN.has(name) || (/^[A-Za-z_]{1,38}\d{0,2}$/.test(name) && !isValue(name))
 }
+
+/**
+ * Whether a name repeats one of these secrets or identifiers, in capitals or not: it is one, has a long one in it, or is a
+ * long part of one.
+ */
+export function repeatsAny(name: string, secrets: readonly string[]): boolean {
+  const text = name.toLowerCase()
+  return secrets.some((each) => {
+    const secret = each.toLowerCase()
+    const [short, long] = text.length < secret.length ? [text, secret] : [secret, text]
+    return short === long || (short.length >= LONG_PART && long.includes(short))
+  })
+}
+
+/** Shorter parts are found in many words. */
+const LONG_PART = 6
 
 /** Whether a text is a word as names of events and states are: `purchased`, and not an identifier or a person's data. */
 export function isWord(text: string): boolean {

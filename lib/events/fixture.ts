@@ -4,15 +4,16 @@ import { isFieldName, isWord } from './fields.js'
 /**
  * A copy of a received delivery for a test, without a value of it: `payload` of an entry of the journal, or any parsed body.
  * It is recognised as the delivery was. Texts of up to 40 letters in `entity_name`, `event_type` and `purchase_state` stay,
- * and so do null, true, false and ''. Everything else is replaced, the same value by the same one everywhere:
+ * and so do names that look like those of fields, null, true, false and ''. Everything else is replaced, the same value by
+ * the same one everywhere:
  *
  * | value | becomes |
  * |---|---|
  * | an identifier, such as that of the business | `business-1`, `subscription-1`, `purchasable-1`, `buyer-1`, `app-1` |
  * | any other text | `text-1` |
  * | a number, also as a text | 1, 2 …; a fraction stays one |
- * | a date or time in ISO 8601 | a day of 2024 in the same format; later ones stay later |
- * | a name that does not look like that of a field | `field-1`, or what replaces the same value |
+ * | a date or time in ISO 8601 | a day from 2024 on in the same format; later ones stay later |
+ * | a name that does not look like that of a field, or is a value elsewhere | `field-1`, or what replaces the same value |
  *
  * An event of your own is recognised only if its schema accepts such values. Throws a `RangeError` for a value that is nested
  * thousands of levels deep.
@@ -23,6 +24,7 @@ export function fixtureOf(payload: unknown): unknown {
   const places: Place[] = []
   collect(payload, [], places)
   const values = new Map(places.flatMap(({ value }) => (isReplaced(value) ? [[String(value), value]] : [])))
+  const lowerCase = new Set([...values.keys()].map((text) => text.toLowerCase()))
   const timeOf = createTimes(values.keys())
   const numberOf = createNumbers()
   const names = createNames()
@@ -48,7 +50,7 @@ export function fixtureOf(payload: unknown): unknown {
   }
 
   function nameFor(name: string): string {
-    if (isFieldName(name, values)) return name
+    if (isFieldName(name, (text) => lowerCase.has(text.toLowerCase()))) return name
     const value = values.get(name)
     if (value === undefined) return names.of(name, 'field')
     return typeof value === 'number' ? String(numberOf(value)) : textFor(value)
@@ -88,17 +90,19 @@ function collect(value: unknown, path: Path, places: Place[]) {
 }
 
 /** The path within an envelope, which may be an element of an array. */
-function inEnvelope(path: Path): string {
-  return (path[0] === null ? path.slice(1) : path).map((name) => name ?? '[]').join('.')
+function inEnvelope(path: Path): Path {
+  return path[0] === null ? path.slice(1) : path
 }
 
 function nameInData(path: Path): string {
-  return /^data\.(\w+)$/.exec(inEnvelope(path))?.[1] ?? ''
+  const [data, name, ...further] = inEnvelope(path)
+  return data === 'data' && further.length === 0 ? (name ?? '') : ''
 }
 
 function isShown(path: Path, text: string): boolean {
-  const shown = ['entity_name', 'event_type', 'data.purchase_state']
-  return text === '' || (isWord(text) && shown.includes(inEnvelope(path)))
+  const [name, ...further] = inEnvelope(path)
+  const isName = further.length === 0 && (name === 'entity_name' || name === 'event_type')
+  return text === '' || (isWord(text) && (isName || nameInData(path) === 'purchase_state'))
 }
 
 const isReplaced = (value: unknown) => typeof value === 'string' || typeof value === 'number'

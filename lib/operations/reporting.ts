@@ -16,7 +16,7 @@ import type { NamedItem } from '../work/receiving/requested-reads.js'
 import type { DeliveryReplies } from './health/delivery-replies.js'
 import type { WebhooksCheck } from './health/webhooks-check.js'
 import { type HandlerFailure, publicDeath, publicFailure } from './journal/public-entry.js'
-import type { ProcessNotes } from './platform-report/process-facts.js'
+import type { SeenNotes } from './platform-report/seen-facts.js'
 
 const HISTOGRAMS = { accept: 'accept.duration', read: 'read.duration', handle: 'handler.duration' } as const
 
@@ -31,7 +31,7 @@ export function createReporting(options: {
   /** Judges what the senders of deliveries got. */
   replies: Pick<DeliveryReplies, 'note'>
   /** Counts how deliveries were sent. */
-  facts: Pick<ProcessNotes, 'noteDelivery'>
+  facts: SeenNotes
   clock: Clock
 }) {
   const { telemetry, check, replies, facts, clock } = options
@@ -85,12 +85,16 @@ export function createReporting(options: {
 
     /** To be called within the span of the delivery. */
     onAccepted(
-      { id, name, subscriptionUid }: NewEvent,
+      { id, name, businessUid, subscriptionUid }: NewEvent,
       item: NamedItem | undefined,
       headers: IncomingHttpHeaders,
     ) {
       telemetry.rememberDelivery([id, subscriptionUid])
-      facts.noteDelivery(name, headers)
+      facts.noteDelivery(
+        name,
+        headers,
+        [businessUid, subscriptionUid].filter((uid) => uid !== null),
+      )
       if (item) count('notices', { item })
     },
 

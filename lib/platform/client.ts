@@ -53,7 +53,7 @@ export function createPlatformClient(options: PlatformOptions) {
     let token = await orAborted(tokens.get(businessUid), signal)
     let reply = await read(subscriptionUid, token, signal)
     if (reply.status === 401) {
-      notes?.noteRefusal('read', reply)
+      notes?.noteRefusal('read', reply, [subscriptionUid, businessUid, token])
       tokens.drop(businessUid, token)
       token = await orAborted(tokens.get(businessUid), signal)
       reply = await read(subscriptionUid, token, signal)
@@ -61,7 +61,7 @@ export function createPlatformClient(options: PlatformOptions) {
     // The token is dropped, so the next try shows whether the business still gets one.
     if (reply.status === 401 || reply.status === 403) tokens.drop(businessUid, token)
     const result = failureIn(reply, clock.now()) ?? recordIn(reply, request)
-    if (result.kind !== 'found' && result.kind !== 'missing') notes?.noteRefusal('read', reply)
+    if (result.kind !== 'found') notes?.noteRefusal('read', reply, [subscriptionUid, businessUid, token])
     return result
   }
 

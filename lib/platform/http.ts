@@ -27,8 +27,8 @@ export type PlatformCall = 'read' | 'token'
 
 /** For the report on the platform. */
 export interface PlatformNotes {
-  /** A reply to a call has neither the record nor the token that was asked for. */
-  noteRefusal(call: PlatformCall, reply: HttpReply): void
+  /** A reply to a call has neither the record nor the token that was asked for. It may repeat what was `sent`. */
+  noteRefusal(call: PlatformCall, reply: HttpReply, sent: readonly string[]): void
   /** A reply has a token, with this lifetime as the platform sent it. */
   noteToken(expiresIn: unknown): void
 }

@@ -94,7 +94,7 @@ export function createFetchToken(options: {
     const { access_token: accessToken, expires_in: expiresIn } = isObject(reply.json) ? reply.json : {}
     const failure = failureIn(reply, clock.now())
     if (failure || !isHeaderSafe(accessToken)) {
-      notes?.noteRefusal('token', reply)
+      notes?.noteRefusal('token', reply, [businessUid])
       if (failure?.kind === 'refused') throw new ReadFailure(refusalIn(reply))
       throw new ReadFailure(failure ?? { kind: 'outage', code: 'platform_reply_invalid' })
     }

@@ -43,4 +43,5 @@ export const TABLES = [
   'lanes',
   'handlers',
   'searches',
+  'platform_facts',
 ]

@@ -6,13 +6,13 @@ import { isTopicAmong, type Topic, URGENCY } from './port/store.js'
 import type { ClockOffset } from './sql/clock-offset.js'
 import type { Engine } from './sql/engine.js'
 import { schemaVersion } from './sql/migrations.js'
-import type { JournalTable } from './sql/schema.js'
+import type { JournalTable, PlatformFactsTable } from './sql/schema.js'
 import { type Sql, sql } from './sql/sql.js'
 
 /** Queries for operators that read one index each. */
 export function createObservation(
   engine: Engine,
-  read: Engine['read'],
+  { read, write }: Pick<Engine, 'read' | 'write'>,
   offsetOf: ClockOffset,
 ): StoreObservation {
   return {
@@ -78,6 +78,16 @@ export function createObservation(
 
     cleanUp: () => read(async (db) => (await engine.cleanUp?.(db)) ?? null),
     schemaVersion: () => read(schemaVersion),
+
+    platformFacts: () => read(async (db) => (await FACTS.execute(db))[0]?.facts || null),
+    addPlatformFacts: (add) =>
+      write(async (trx) => {
+        await sql`insert into platform_facts (id, facts) values (1, '') on conflict (id) do nothing`.execute(
+          trx,
+        )
+        const [row] = await sql<FactsRow>`${FACTS} ${engine.forUpdate}`.execute(trx)
+        await sql`update platform_facts set facts = ${add(row?.facts || null)} where id = 1`.execute(trx)
+      }),
   }
 
   /**
@@ -95,6 +105,9 @@ export function createObservation(
       from newest group by kind, name, secret`
   }
 }
+
+type FactsRow = Pick<PlatformFactsTable, 'facts'>
+const FACTS = sql<FactsRow>`select facts from platform_facts where id = 1`
 
 /** The entries that one statement of `arrivals` reads: SQLite takes about a millisecond for them. */
 const WINDOW = 500

@@ -229,7 +229,7 @@ export function createSqlStore(
         ...(await searches.counts(db)),
       })),
 
-    ...createObservation(engine, read, offsetOf),
+    ...createObservation(engine, { read, write }, offsetOf),
     refreshAll: createRefreshAll(engine, transactions),
     backup: (path) =>
       whileOpen(async () => {

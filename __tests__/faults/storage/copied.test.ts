@@ -536,6 +536,7 @@ async function rowsAt(address: string) {
     lanes: (await of('lanes', 'key')).map(withoutEnd('due_at')),
     handlers: await of('handlers', 'topic'),
     searches: (await of('searches', 'business_uid')).map(withoutEnd('search_at')),
+    facts: await of('platform_facts', 'id'),
     owner: await of('store_owner', 'id'),
     leases,
   }

@@ -289,7 +289,15 @@ async function tracesOf(texts: string[], address: string, open?: Marketplace): P
   if (open) return (await open.journal.list()).filter((row) => texts.some((text) => json(row).includes(text)))
   const { sql, store } = await openStoreWithSql(address)
   const found: unknown[] = []
-  for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'searches', 'store_owner'])
+  for (const table of [
+    'subscriptions',
+    'journal',
+    'lanes',
+    'handlers',
+    'searches',
+    'platform_facts',
+    'store_owner',
+  ])
     for (const row of await sql<Record<string, unknown>>(`select * from ${table} -- returning`))
       if (texts.some((text) => json(row).includes(text))) found.push([table, row])
   await store.close()

@@ -219,7 +219,15 @@ describe('erase, for several instances on PostgreSQL', () => {
 async function tracesOf(text: string, address: string): Promise<string[][]> {
   const { sql, store } = await openStoreWithSql(address)
   const found: string[][] = []
-  for (const table of ['subscriptions', 'journal', 'lanes', 'handlers', 'searches', 'store_owner'])
+  for (const table of [
+    'subscriptions',
+    'journal',
+    'lanes',
+    'handlers',
+    'searches',
+    'platform_facts',
+    'store_owner',
+  ])
     for (const row of await sql<Record<string, unknown>>(`select * from ${table} -- returning`))
       if (JSON.stringify(row).includes(text))
         found.push([table, ...(table === 'journal' ? [String(row.kind), String(row.name)] : [])])

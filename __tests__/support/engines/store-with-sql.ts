@@ -95,6 +95,7 @@ export async function pictureOf(address: string): Promise<Record<string, Row[]>>
     lanes: 'key',
     handlers: 'topic',
     searches: 'business_uid',
+    platform_facts: 'id',
   }
   const picture: Record<string, Row[]> = {}
   for (const [table, order] of Object.entries(tables))

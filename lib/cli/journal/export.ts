@@ -12,7 +12,8 @@ export function addJournalExport(journal: Command, act: Act) {
     .summary('print a delivery as a test fixture')
     .description(
       'Print the body of a delivery as JSON for a test, with all identifiers, texts, numbers and times replaced. Posted to ' +
-        'a receiver, it is recognised as the delivery was. Exit code 1: no entry has this id.',
+        'a receiver, it is recognised as the delivery was. Names of fields stay: look at them before you publish it. ' +
+        'Exit code 1: no entry has this id.',
     )
     .argument('<id>', 'the id of the entry', trimmed)
     .requiredOption('--fixture', 'replace the values; there is no other export of an entry')

@@ -1,6 +1,6 @@
 import type { Clock } from '../../base/clock.js'
 import { deepFreeze } from '../../base/freeze.js'
-import type { ProcessFacts } from './process-facts.js'
+import type { SeenFacts } from './seen-facts.js'
 import type { StoredFacts } from './stored-facts.js'
 
 /**
@@ -10,21 +10,21 @@ import type { StoredFacts } from './stored-facts.js'
 export interface PlatformReport {
   /** When it was made: ISO 8601, UTC. */
   madeAt: string
-  /** What is stored, from all processes on the database. */
+  /** What the deliveries and the records in the database show. */
   stored: StoredFacts
-  /** What is not stored: what this process has seen since its start. */
-  process: ProcessFacts
+  /** What all processes on the database have seen beside them. Other processes add theirs every ten minutes, and when they close. */
+  seen: SeenFacts
 }
 
 /** Returns `platformReport()`, whose result is frozen. */
 export function createPlatformReport(options: {
   storedFacts(): Promise<StoredFacts>
-  processFacts(): ProcessFacts
+  seenFacts(): Promise<SeenFacts>
   clock: Pick<Clock, 'now'>
 }) {
-  const { storedFacts, processFacts, clock } = options
+  const { storedFacts, seenFacts, clock } = options
   return async function platformReport(): Promise<PlatformReport> {
-    const stored = await storedFacts()
-    return deepFreeze({ madeAt: new Date(clock.now()).toISOString(), stored, process: processFacts() })
+    const [stored, seen] = [await storedFacts(), await seenFacts()]
+    return deepFreeze({ madeAt: new Date(clock.now()).toISOString(), stored, seen })
   }
 }

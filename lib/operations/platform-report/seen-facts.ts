@@ -1,12 +1,15 @@
 import type { IncomingHttpHeaders } from 'node:http'
-import type { Clock } from '../../base/clock.js'
+import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
+import { withDeadline } from '../../base/waiting.js'
+import { repeatsAny } from '../../events/fields.js'
 import type { HttpReply, PlatformCall } from '../../platform/http.js'
+import type { Store } from '../../store/port/store.js'
 import { shapeOf } from './shapes.js'
 
-/** What this process has seen of the platform since its marketplace was created. It is in memory only, and bounded. */
-export interface ProcessFacts {
-  /** When the marketplace was created: ISO 8601, UTC. */
-  since: string
+/** What the processes on the database have seen of the platform that no delivery and no record has. */
+export interface SeenFacts {
+  /** Since when: ISO 8601, UTC. Null if nothing was seen. */
+  since: string | null
   /** How the events were sent, by their names, and `unrecognised`. */
   events: SentEvent[]
   /** The replies of the token endpoint with a token. */
@@ -30,11 +33,11 @@ interface SentEvent {
   event: string
   /** How many came. */
   deliveries: number
-  /** Of how many the headers were examined: of the first 100, then of every 100th. */
+  /** Of how many the headers were examined: of the first 100 of a process, then of every 100th. */
   examined: number
-  /** The names of their headers in lower case, at most 100. */
+  /** The names of their headers in lower case, at most 100. A name that may be a value is `*`. */
   headers: Named[]
-  /** The first product of their `User-Agent`, such as `sender/1.2`, at most 20. */
+  /** The first product of their `User-Agent`, such as `sender/1.2`, at most 20. One that may be a value is `*`. */
   userAgents: Named[]
 }
 
@@ -46,13 +49,13 @@ interface Named {
   count: number
 }
 
-/** A reply of the platform without the record or the token that was asked for. */
+/** A reply of the platform without the record or the token that was asked for. A redirect is not followed, and none. */
 interface Refusal {
   /** The call: `read` of a subscription, or `token`. */
   call: PlatformCall
   /** The status of the reply. */
   status: number
-  /** Its media type without parameters; null if there was none. */
+  /** Its media type without parameters; null if there was none, or one that may be a value. */
   contentType: string | null
   /** The fields of its JSON with their types, such as `errors[].code: string`; empty if it is not JSON. */
   fields: string[]
@@ -65,27 +68,62 @@ const MAX_HEADERS = 100
 const MAX_AGENTS = 20
 const MAX_REFUSALS = 50
 const MAX_FIELDS = 50
+/** What a process has seen is stored after this time at the latest, and when it closes. */
+const SAVED_AFTER_MS = 10 * MINUTE
+/** Closing waits no longer for it. */
+const LAST_SAVE_MS = SECOND
 
-/** Counts what is not stored. It costs a delivery one look in a map, and notes never throw: they would fail the delivery. */
-export function createProcessFacts(clock: Pick<Clock, 'now'>) {
+/**
+ * Counts what is not stored otherwise. It costs a delivery one look in a map, and notes never throw: they would fail the
+ * delivery. Facts are for people: a process that dies loses those of its last minutes.
+ */
+export function createSeenFacts(options: {
+  store: Pick<Store, 'platformFacts' | 'addPlatformFacts'>
+  /** What no name may repeat: the delivery secrets, and the id and the secret of the app. */
+  secrets: readonly string[]
+  clock: Clock
+}) {
+  const { store, secrets, clock } = options
   const since = new Date(clock.now()).toISOString()
-  // The names of events come from the registry, so there are few.
-  const events = new Map<string, ReturnType<typeof newEvent>>()
-  const tokens = { count: 0, expiresIn: { number: 0, string: 0, none: 0, other: 0 } }
-  const lifetimes = { shortest: Number.POSITIVE_INFINITY, longest: Number.NEGATIVE_INFINITY }
-  const refusals = new Map<string, Refusal>()
+  let unsaved = newFacts()
+  let timer: unknown
+
+  function changed() {
+    timer ??= clock.setTimeout(() => {
+      save().catch(() => {})
+    }, SAVED_AFTER_MS)
+  }
+
+  async function save() {
+    if (timer === undefined) return
+    clock.clearTimeout(timer)
+    timer = undefined
+    const saved = shown(unsaved, since)
+    unsaved = newFacts()
+    try {
+      await store.addPlatformFacts((stored) =>
+        JSON.stringify(sum(stored === null ? [saved] : [JSON.parse(stored), saved])),
+      )
+    } catch (error) {
+      addTo(unsaved, saved)
+      changed()
+      throw error
+    }
+  }
 
   return {
-    /** A delivery was accepted. `event`: its name, '' if it was not recognised. */
-    noteDelivery(event: string, headers: IncomingHttpHeaders) {
-      const sent = events.get(event) ?? newEvent()
-      if (sent.deliveries === 0) events.set(event, sent)
+    /** A delivery was accepted. `event`: its name, '' if it was not recognised. `identifiers`: those that it names. */
+    noteDelivery(event: string, headers: IncomingHttpHeaders, identifiers: readonly string[]) {
+      const sent = eventOf(unsaved, event || 'unrecognised')
+      changed()
       if (++sent.deliveries > EXAMINED && sent.deliveries % EXAMINED !== 0) return
       sent.examined++
       try {
-        for (const name of Object.keys(headers)) if (HEADER.test(name)) add(sent.headers, name, MAX_HEADERS)
-        const [product] = PRODUCT.exec(String(headers['user-agent'] ?? '')) ?? []
-        if (product) add(sent.userAgents, product, MAX_AGENTS)
+        const hidden = [...secrets, ...identifiers]
+        for (const name of Object.keys(headers))
+          add(sent.headers, isHeader(name, hidden) ? name : '*', MAX_HEADERS)
+        const agent = headers['user-agent']
+        if (agent) add(sent.userAgents, productOf(String(agent), hidden), MAX_AGENTS)
       } catch {
         // A middleware has replaced the headers.
       }
@@ -93,74 +131,154 @@ export function createProcessFacts(clock: Pick<Clock, 'now'>) {
 
     /** The platform gave a token. `expiresIn`: the lifetime as it was sent. */
     noteToken(expiresIn: unknown) {
+      const { tokens } = unsaved
+      changed()
       tokens.count++
       tokens.expiresIn[typeOfLifetime(expiresIn)]++
       const seconds = typeof expiresIn === 'string' && expiresIn.trim() !== '' ? Number(expiresIn) : expiresIn
-      if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return
-      lifetimes.shortest = Math.min(lifetimes.shortest, seconds)
-      lifetimes.longest = Math.max(lifetimes.longest, seconds)
+      if (typeof seconds === 'number' && Number.isFinite(seconds)) addLifetimes(tokens, seconds, seconds)
     },
 
-    /** The platform refused a call. */
-    noteRefusal(call: PlatformCall, { status, contentType, json }: HttpReply) {
-      const all = shapeOf(json).map(({ path, type }) => `${path === '' ? 'body' : path}: ${type}`)
+    /** The platform refused a call. `sent`: what its reply may repeat. */
+    noteRefusal(call: PlatformCall, { status, contentType, json }: HttpReply, sent: readonly string[]) {
+      const hidden = [...secrets, ...sent]
+      const all = shapeOf(json, hidden).map(({ path, type }) => `${path === '' ? 'body' : path}: ${type}`)
       const fields = [...new Set(all)].sort().slice(0, MAX_FIELDS)
-      const [type = null] = MEDIA_TYPE.exec(contentType ?? '') ?? []
-      const key = JSON.stringify([call, status, type, fields])
-      const known = refusals.get(key)
-      if (known) known.count++
-      else if (refusals.size < MAX_REFUSALS)
-        refusals.set(key, { call, status, contentType: type, fields, count: 1 })
+      addRefusal(unsaved, { call, status, contentType: mediaTypeOf(contentType, hidden), fields, count: 1 })
+      changed()
     },
 
-    facts(): ProcessFacts {
-      const isKnown = lifetimes.shortest <= lifetimes.longest
-      return {
-        since,
-        events: [...events].map(([event, { headers, userAgents, ...numbers }]) => ({
-          event: event || 'unrecognised',
-          ...numbers,
-          headers: namesOf(headers),
-          userAgents: namesOf(userAgents),
-        })),
-        tokens: {
-          count: tokens.count,
-          expiresIn: { ...tokens.expiresIn },
-          shortestSeconds: isKnown ? lifetimes.shortest : null,
-          longestSeconds: isKnown ? lifetimes.longest : null,
-        },
-        refusals: [...refusals.values()].map((each) => ({ ...each, fields: [...each.fields] })),
-      }
+    /** Those of all processes, as far as they are stored, with all of this one. */
+    async facts(): Promise<SeenFacts> {
+      await save()
+      const stored = await store.platformFacts()
+      return stored === null ? shown(newFacts(), null) : JSON.parse(stored)
+    },
+
+    /** Stores what is not stored, if the store takes it soon. */
+    async close() {
+      await withDeadline(save(), LAST_SAVE_MS, clock, () => new Error('the store did not answer')).catch(
+        () => {},
+      )
+      clock.clearTimeout(timer)
     },
   }
 }
 
-export type ProcessNotes = Omit<ReturnType<typeof createProcessFacts>, 'facts'>
+export type SeenNotes = Pick<ReturnType<typeof createSeenFacts>, 'noteDelivery'>
 
-/** The characters of a token (RFC 9110, 5.6.2). Servers give names in lower case. */
-const HEADER = /^[\w!#$%&'*+.^`|~-]{1,64}$/
-/** The first product and its version. A comment may say anything. */
-const PRODUCT = /^[A-Za-z][\w.-]{0,39}(\/[\w.-]{1,20})?(?=\s|$)/
-const MEDIA_TYPE = /^[a-z]+\/[\w.+-]{1,60}(?=\s*(;|$))/i
+interface Facts {
+  // The names of events come from the registry, so there are few.
+  events: Map<
+    string,
+    { deliveries: number; examined: number; headers: Map<string, number>; userAgents: Map<string, number> }
+  >
+  tokens: SeenFacts['tokens']
+  refusals: Map<string, Refusal>
+}
 
-function newEvent() {
+function newFacts(): Facts {
   return {
-    ...{ deliveries: 0, examined: 0 },
+    events: new Map(),
+    tokens: {
+      ...{ count: 0, shortestSeconds: null, longestSeconds: null },
+      expiresIn: { number: 0, string: 0, none: 0, other: 0 },
+    },
+    refusals: new Map(),
+  }
+}
+
+function eventOf({ events }: Facts, event: string) {
+  const known = events.get(event)
+  if (known) return known
+  const sent = {
+    deliveries: 0,
+    examined: 0,
     headers: new Map<string, number>(),
     userAgents: new Map<string, number>(),
   }
+  events.set(event, sent)
+  return sent
 }
 
-function add(names: Map<string, number>, name: string, most: number) {
-  const count = names.get(name)
-  if (count !== undefined || names.size < most) names.set(name, (count ?? 0) + 1)
+function addLifetimes(tokens: Facts['tokens'], shortest: number | null, longest: number | null) {
+  const known = (...each: (number | null)[]) => each.filter((seconds) => seconds !== null)
+  if (shortest !== null) tokens.shortestSeconds = Math.min(...known(tokens.shortestSeconds, shortest))
+  if (longest !== null) tokens.longestSeconds = Math.max(...known(tokens.longestSeconds, longest))
 }
 
-function namesOf(names: ReadonlyMap<string, number>): Named[] {
-  return [...names].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
+function addRefusal({ refusals }: Facts, { count, ...refusal }: Refusal) {
+  const key = JSON.stringify(refusal)
+  const known = refusals.get(key)
+  if (known) known.count += count
+  else if (refusals.size < MAX_REFUSALS) refusals.set(key, { ...refusal, count })
 }
 
-function typeOfLifetime(expiresIn: unknown) {
+function add(names: Map<string, number>, name: string, most: number, count = 1) {
+  const before = names.get(name)
+  if (before !== undefined || names.size < most) names.set(name, (before ?? 0) + count)
+}
+
+function addTo(facts: Facts, { events, tokens, refusals }: SeenFacts) {
+  for (const { event, deliveries, examined, headers, userAgents } of events) {
+    const sent = eventOf(facts, event)
+    sent.deliveries += deliveries
+    sent.examined += examined
+    for (const { name, count } of headers) add(sent.headers, name, MAX_HEADERS, count)
+    for (const { name, count } of userAgents) add(sent.userAgents, name, MAX_AGENTS, count)
+  }
+  facts.tokens.count += tokens.count
+  for (const type of LIFETIMES) facts.tokens.expiresIn[type] += tokens.expiresIn[type]
+  addLifetimes(facts.tokens, tokens.shortestSeconds, tokens.longestSeconds)
+  for (const refusal of refusals) addRefusal(facts, refusal)
+}
+
+/** The facts of several times, the earliest first. */
+function sum(all: readonly SeenFacts[]): SeenFacts {
+  const facts = newFacts()
+  for (const each of all) addTo(facts, each)
+  return shown(facts, all[0]?.since ?? null)
+}
+
+function shown({ events, tokens, refusals }: Facts, since: string | null): SeenFacts {
+  const namesOf = (names: ReadonlyMap<string, number>) =>
+    [...names].map(([name, count]) => ({ name, count })).sort((a, b) => b.count - a.count)
+  return {
+    since,
+    events: [...events].map(([event, { headers, userAgents, ...numbers }]) => ({
+      ...{ event, ...numbers },
+      ...{ headers: namesOf(headers), userAgents: namesOf(userAgents) },
+    })),
+    tokens: { ...tokens, expiresIn: { ...tokens.expiresIn } },
+    refusals: [...refusals.values()],
+  }
+}
+
+/** Words of letters, with at most two digits in all: an identifier has more. Servers give names in lower case. */
+const HEADER = /^[A-Za-z_]+\d{0,2}(-[A-Za-z_]+\d{0,2}){0,7}$/
+/** The first product and its version. A comment may say anything. */
+const PRODUCT = /^[A-Za-z][A-Za-z._-]{0,39}\d{0,2}(\/\d{1,4}(\.\d{1,5}){0,3})?(?=\s|$)/
+const MEDIA_TYPE = /^[a-z]+\/[a-z]{1,20}([.+-][a-z]{1,20}){0,4}(?=\s*(;|$))/i
+
+const isHeader = (name: string, hidden: readonly string[]) =>
+  name.length <= 64 &&
+  HEADER.test(name) &&
+  !name.split('-').some((word) => repeatsAny(word, hidden)) &&
+  !repeatsAny(name, hidden)
+
+function productOf(agent: string, hidden: readonly string[]): string {
+  const [product] = PRODUCT.exec(agent) ?? []
+  return product === undefined || repeatsAny(product, hidden) ? '*' : product
+}
+
+function mediaTypeOf(contentType: string | null, hidden: readonly string[]): string | null {
+  const [type] = MEDIA_TYPE.exec(contentType ?? '') ?? []
+  return type === undefined || repeatsAny(type, hidden) ? null : type
+}
+
+const LIFETIMES = ['number', 'string', 'none', 'other'] as const
+
+function typeOfLifetime(expiresIn: unknown): (typeof LIFETIMES)[number] {
   if (expiresIn === undefined || expiresIn === null) return 'none'
   if (typeof expiresIn === 'number') return 'number'
   return typeof expiresIn === 'string' ? 'string' : 'other'

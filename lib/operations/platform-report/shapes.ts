@@ -1,4 +1,4 @@
-import { isFieldName, isWord } from '../../events/fields.js'
+import { isFieldName, isWord, repeatsAny } from '../../events/fields.js'
 
 /** A type of JSON. */
 export type JsonType = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array'
@@ -6,8 +6,8 @@ export type JsonType = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'ar
 /** What a field of deliveries or of records looks like, without its values. */
 export interface FieldFact {
   /**
-   * Where it is: `data.items[].name`. A name that may be an identifier is `*`, an element of an array is `[]`, and '' is a
-   * whole delivery that is not an object. `…` counts together what came after 200 others.
+   * Where it is: `data.items[].name`. A name that may be an identifier, or is a value elsewhere, is `*`, an element of an
+   * array is `[]`, and '' is a whole delivery that is not an object. `…` counts together what came after 200 others.
    */
   path: string
   /** In how many deliveries or records it had each type of JSON. */
@@ -41,21 +41,31 @@ const MAX_VALUES = 1_000
 const MAX_FIELDS = 200
 const MAX_WORDS = 20
 
-/** The values of a JSON and their places; none for undefined, and not the outermost object. */
-export function shapeOf(json: unknown): Place[] {
+/**
+ * The values of a JSON and their places; none for undefined, and not the outermost object. No name is shown that is a value
+ * in it, or repeats one of `hidden`; and only documented names if it has more values than are looked at.
+ */
+export function shapeOf(json: unknown, hidden: readonly string[] = []): Place[] {
   const found: { names: Names; value: unknown }[] = json === undefined ? [] : [{ names: [], value: json }]
   const texts = new Set<string>()
+  let isWhole = true
   for (let i = 0; i < found.length; i++) {
     const { names, value } = found[i] as (typeof found)[number]
-    if (typeof value !== 'object' || value === null) texts.add(String(value))
-    else if (names.length < MAX_LEVELS)
-      for (const [name, each] of Object.entries(value)) {
-        if (found.length === MAX_VALUES) break
-        found.push({ names: [...names, Array.isArray(value) ? null : name], value: each })
+    if (typeof value !== 'object' || value === null) {
+      texts.add(String(value).toLowerCase())
+      continue
+    }
+    for (const [name, each] of Object.entries(value)) {
+      if (found.length === MAX_VALUES || names.length === MAX_LEVELS) {
+        isWhole = false
+        break
       }
+      found.push({ names: [...names, Array.isArray(value) ? null : name], value: each })
+    }
   }
+  const isValue = (name: string) => !isWhole || texts.has(name.toLowerCase()) || repeatsAny(name, hidden)
   return found
-    .map(({ names, value }) => ({ path: pathOf(names, texts), type: typeOf(value), value }))
+    .map(({ names, value }) => ({ path: pathOf(names, isValue), type: typeOf(value), value }))
     .filter(({ path, type }) => path !== '' || type !== 'object')
 }
 
@@ -85,13 +95,26 @@ export function createFieldCounts(about: {
       }
     },
 
-    facts: (): FieldFact[] =>
-      [...fields].map(([path, { types, words }]) => ({
-        path,
-        types,
-        documented: path === OTHERS ? null : about.isDocumented(path),
-        words: [...words].map(([word, count]) => ({ word, count, known: wordsOf(path)?.(word) === true })),
-      })),
+    /** `identifiers`, in small letters: what was an identifier in any of the JSON values, and is no name or word of others. */
+    facts(identifiers: ReadonlySet<string>): FieldFact[] {
+      const isIdentifier = (text: string) => identifiers.has(text.toLowerCase())
+      const facts = new Map<string, FieldFact>()
+      for (const [found, { types, words }] of fields) {
+        const path = withoutNames(found, isIdentifier)
+        const shown = facts.get(path) ?? {
+          ...{ path, types: {}, words: [] },
+          documented: path === OTHERS ? null : about.isDocumented(path),
+        }
+        facts.set(path, shown)
+        for (const [type, count] of Object.entries(types))
+          shown.types[type as JsonType] = (shown.types[type as JsonType] ?? 0) + count
+        for (const [word, count] of words) {
+          const known = wordsOf(found)?.(word) === true
+          if (known || !isIdentifier(word)) shown.words.push({ word, count, known })
+        }
+      }
+      return [...facts.values()]
+    },
   }
 
   /** The elements of an array of deliveries have the fields of a delivery. */
@@ -109,12 +132,17 @@ function newField(): Pick<FieldFact, 'types'> & { words: Map<string, number> } {
 type Names = readonly (string | null)[]
 const OTHERS = '…'
 
-function pathOf(names: Names, texts: ReadonlySet<string>): string {
+function pathOf(names: Names, isValue: (name: string) => boolean): string {
   return names.reduce<string>((path, name) => {
     if (name === null) return `${path}[]`
-    const shown = isFieldName(name, texts) ? name : '*'
+    const shown = isFieldName(name, isValue) ? name : '*'
     return path === '' ? shown : `${path}.${shown}`
   }, '')
+}
+
+/** A path, whose names are letters and digits, with `*` for those that may not be shown. */
+function withoutNames(path: string, isHidden: (name: string) => boolean): string {
+  return path.replace(/\w+/g, (name) => (isFieldName(name, isHidden) ? name : '*'))
 }
 
 function typeOf(value: unknown): JsonType {

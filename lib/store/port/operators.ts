@@ -19,6 +19,10 @@ export interface StoreObservation {
   cleanUp(): Promise<CleanUp | null>
   /** The number of migrations that the database has seen. */
   schemaVersion(): Promise<number>
+  /** What the processes on the database have seen of the platform, as `addPlatformFacts` left it; null if nothing. */
+  platformFacts(): Promise<string | null>
+  /** Replaces it by what `add` returns. May call `add` again, with what another process has stored meanwhile. */
+  addPlatformFacts(add: (stored: string | null) => string): Promise<void>
 }
 
 /** How many deliveries of one kind and name came with one delivery secret, and when the first and the last of them. */

@@ -176,6 +176,10 @@ function tables(engine: Dialect): Sql[] {
       rescued_at bigint,
       rescue_from bigint
     )`,
+    sql`create table platform_facts (
+      id integer primary key,
+      facts text not null
+    )`,
   ]
 }
 

@@ -171,6 +171,13 @@ export interface HandlersTable {
   rescue_from: number | null
 }
 
+/** What the processes have seen of the platform beside deliveries and records, for its report: one row, with the id 1. */
+export interface PlatformFactsTable {
+  id: number
+  /** JSON; '' until the first facts are stored. */
+  facts: string
+}
+
 /** The app that the store belongs to: one row, with the id 1. */
 export interface StoreOwnerTable {
   id: number

@@ -9,7 +9,7 @@ import type { EntryStatus, NewAction } from '../../port/store.js'
 import type { Columns } from '../dialect.js'
 import type { Engine } from '../engine.js'
 import { hasTables, MIGRATIONS, schemaVersion } from '../migrations.js'
-import type { StoreOwnerTable } from '../schema.js'
+import type { PlatformFactsTable, StoreOwnerTable } from '../schema.js'
 import { type Connection, type Sql, sql } from '../sql.js'
 import { withinBytes } from '../within-bytes.js'
 import { run } from '../writes.js'
@@ -63,6 +63,7 @@ export async function copyTables(options: {
       if (await source.isTaken()) throw new Error(CHANGED)
       requireEqual(copied, await countsOf(to, (query) => query.execute(trx)), 'the target has other rows')
       await createJournal(to, createLanes(to)).insertAction(trx, action)
+      await copyPlatformFacts(from, trx)
       await setOwner(trx, fromOwner)
       return copied
     })
@@ -175,6 +176,15 @@ async function setOwner(trx: Connection, owner: Owner | undefined) {
   if (owner)
     await sql`insert into store_owner (id, fingerprint, has_read)
       values (1, ${owner.fingerprint}, ${owner.has_read})`.execute(trx)
+}
+
+async function copyPlatformFacts(from: Engine, trx: Connection) {
+  const [row] = await reading(from)(
+    sql<Pick<PlatformFactsTable, 'facts'>>`select facts from platform_facts where id = 1`,
+  )
+  if (row)
+    await sql`insert into platform_facts (id, facts) values (1, ${row.facts})
+      on conflict (id) do update set facts = excluded.facts`.execute(trx)
 }
 
 function isUnfinished(owner: Owner | undefined): boolean {

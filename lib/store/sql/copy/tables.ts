@@ -115,7 +115,7 @@ export interface CopiedTable {
   page(from: Engine, after: string | number): Sql<{ key: string; place: string | number; bytes: number }>
 }
 
-/** The tables in the order of the copy, apart from `store_owner`, which ends the copy. */
+/** The tables in the order of the copy, apart from `platform_facts` and `store_owner`, which end the copy. */
 export const COPIED_TABLES: readonly CopiedTable[] = [
   byKey('subscriptions', 'subscription_uid', SUBSCRIPTIONS, sql`coalesce(octet_length(record), 0)`),
   { name: 'journal', key: 'id', columns: JOURNAL, start: 0, page: pageOfJournal },
