@@ -116,6 +116,16 @@ export function createOracle(options: {
 
   const refusedOf = (businesses: readonly string[]) => new Set(businesses.filter(platform.isRefused))
 
+  /** If the token is refused, only the uninstall decides, and only if it came when the subscription was known. */
+  function isToldOf(uid: string, business: string): boolean {
+    const word = installs.get(business)
+    return (
+      word?.installed === false &&
+      word.at >= (platform.refusedSince(business) ?? 0) &&
+      word.cameAt > (knownAt.get(uid) ?? Number.POSITIVE_INFINITY)
+    )
+  }
+
   function onFinishLanes(finishes: readonly LaneFinish[], held: readonly string[]) {
     for (const { id: key, leaseToken, results } of finishes) {
       if (!held.includes(key)) continue
@@ -286,13 +296,7 @@ export function createOracle(options: {
           if (row.state !== null) return words
         } else if (platform.isRefused(business)) {
           if (refused.size >= MANY) continue
-          // If the token is refused, only the uninstall decides, and only if it came when the subscription was known.
-          const word = installs.get(business)
-          const isTold =
-            word?.installed === false &&
-            word.at >= (platform.refusedSince(business) ?? 0) &&
-            word.cameAt > (knownAt.get(uid) ?? Number.POSITIVE_INFINITY)
-          if (row.state !== truth && row.state !== null && isTold) return words
+          if (row.state !== truth && row.state !== null && isToldOf(uid, business)) return words
         } else if (
           row.state !== truth &&
           !(truth === 'canceled' && (row.gone === 'revoked' || row.gone === 'ended'))
@@ -308,10 +312,11 @@ export function createOracle(options: {
       const rows = new Map((await database.subscriptions()).map((row) => [row.subscription_uid, row]))
       const businesses = [...rows.values()].map((row) => row.business_uid)
       const areHeldBack = refusedOf(businesses).size >= MANY
-      for (const business of businesses)
-        if (areHeldBack && platform.isRefused(business))
-          skipped('equal', 'ends of many at once are held back')
-        else made('equal')
+      for (const { subscription_uid: uid, business_uid: business } of rows.values())
+        if (!platform.isRefused(business)) made('equal')
+        else if (areHeldBack) skipped('equal', 'ends of many at once are held back')
+        else if (isToldOf(uid, business)) made('equal')
+        else skipped('equal', 'a refusal alone tells no end')
       const kept = new Map(journal.map((entry) => [entry.id, entry]))
       checkAcknowledged(acknowledged, journal, verdict)
       for (const uid of announced) {

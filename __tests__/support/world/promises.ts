@@ -107,6 +107,7 @@ const SKIPPED_AT_MOST = {
   'nobody answered': 0.75,
   'a lease was lost in a fault': 0.75,
   'ends of many at once are held back': 1,
+  'a refusal alone tells no end': 1,
 } as const
 export type SkipReason = keyof typeof SKIPPED_AT_MOST
 
