@@ -33,11 +33,14 @@ export interface PostgresStore {
 export interface PostgresStoreOptions {
   /** A `postgres://` address. */
   connectionString?: string | undefined
-  /** A pool of `pg` in place of an address. The app closes it itself. */
+  /** A pool of `pg` of 2 connections or more in place of an address. The app closes it itself. */
   pool?: PostgresPool | undefined
   /** The schema of the tables, created at the first start. Default `marketplace_webhooks`. */
   schema?: string | undefined
-  /** The most connections, including one for notifications. Only with an address. Default 10. */
+  /**
+   * The most connections, 2 or more, including one for notifications. Only with an address. Default 10. With one, nobody could
+   * ask the server about a commit whose answer does not come.
+   */
   maxConnections?: number | undefined
   /**
    * `false`: statements are not prepared, for a pooler in transaction mode that loses them (PgBouncer before 1.21, or
@@ -179,12 +182,13 @@ const SETTINGS = z
       connectionString: z.string().refine(isPostgres, 'expected a postgres:// address').optional(),
       pool: z
         .custom<PostgresPool>((value) => isObject(value) && isPool(value), 'expected a pool of pg')
+        .refine(({ options }) => Number(options?.max ?? 2) >= 2, 'expected a pool of 2 connections or more')
         .optional(),
       schema: z
         .string()
         .regex(SCHEMA, 'expected a plain name of letters, digits and _')
         .default(DEFAULT_SCHEMA),
-      maxConnections: count(10, 1, 1_000),
+      maxConnections: count(10, 2, 1_000),
       preparedStatements: z.boolean().default(true),
     },
     {

@@ -228,7 +228,7 @@ describe('a plug-in of the app', () => {
     [{ connectionString: 'sqlite:m.db' }, 'connectionString: expected a postgres:// address'],
     [{ pool: {} }, 'pool: expected a pool of pg'],
     [{ pool: POOL, schema: 'a b' }, 'schema: expected a plain name of letters, digits and _'],
-    [{ pool: POOL, maxConnections: 0 }, 'maxConnections: expected 1 or more'],
+    [{ pool: POOL, maxConnections: 1 }, 'maxConnections: expected 2 or more'],
     [{ pool: POOL, scheme: 'billing' }, 'options: unknown option: "scheme"'],
   ])('is refused by postgresStore when it is %j', (given, fault) => {
     expect(() => postgresStore(given as never)).toThrow(

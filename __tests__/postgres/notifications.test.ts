@@ -48,7 +48,7 @@ describe('a listener', () => {
   })
 
   it('listens once, however often it is started, and even with two connections', async () => {
-    const { clock, server, hints, listener } = listenerOn({ max: 2 })
+    const { clock, server, hints, listener } = listenerOn()
     for (let i = 0; i < 3; i++) listener.start((hint) => hints.push(hint))
     await clock.advance(SECOND)
     expect([server.listens(), hints]).toEqual([1, ANYTHING])
@@ -63,14 +63,6 @@ describe('a listener', () => {
     server.notify('another echo')
     await clock.advance(SECOND)
     expect([server.destroyed(), hints]).toEqual([1, []])
-  })
-
-  it('leaves the only connection of a pool to transactions', async () => {
-    const { clock, server, hints, listener } = listenerOn({ max: 1 })
-    listener.start((hint) => hints.push(hint))
-    listener.announce({ kind: 'journal' })
-    await clock.advance(MINUTE)
-    expect([server.taken(), hints]).toEqual([0, []])
   })
 })
 
@@ -270,13 +262,13 @@ async function listening() {
 }
 
 /** A listener and its server, which passes messages to all connections that listen. */
-function listenerOn({ max = 5 } = {}) {
+function listenerOn() {
   const clock = createVirtualClock({ isBusy: () => false })
   const hints: Hint[] = []
   const warnings: string[] = []
   const server = createListeningServer()
   const listener = createNotifications({
-    connections: { max, acquire: server.acquire, works: async () => {}, close: async () => {} },
+    connections: { acquire: server.acquire, works: async () => {}, close: async () => {} },
     channel: CHANNEL,
     clock: clock.forProcess(),
     warn: (code) => void warnings.push(code),

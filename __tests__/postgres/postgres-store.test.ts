@@ -112,10 +112,19 @@ describe('a pool that the app passes', () => {
     expect((await marketplace.health()).counts).toMatchObject({ subscriptions: 1 })
   })
 
-  it('may have only one connection', async () => {
-    const pool = new pg.Pool({ connectionString: await engine.freshAddress(), max: 1 })
+  it.each([2, '2'])('may have %j connections, and not one: nobody could ask about a commit', async (max) => {
+    const config = { connectionString: await engine.freshAddress() }
+    const pool = new pg.Pool({ ...config, max } as pg.PoolConfig)
     onCleanUp(() => pool.end())
     const { platform, marketplace } = await createScene({ store: postgresStore(pool) })
     await buy(platform, marketplace, 'b1')
+    const ofOne = new pg.Pool({ ...config, max: typeof max === 'string' ? '1' : 1 } as pg.PoolConfig)
+    expect(() => postgresStore(ofOne)).toThrow(
+      expect.objectContaining({
+        code: 'config_invalid',
+        message: 'Cannot use PostgreSQL: pool: expected a pool of 2 connections or more',
+      }),
+    )
+    await ofOne.end()
   })
 })

@@ -60,7 +60,7 @@ it('without a pipeline one statement is sent after the answer to the other, and 
       on() {},
       off() {},
     })
-  const connections = { max: 1, acquire, works: async () => {}, close: async () => {} }
+  const connections = { acquire, works: async () => {}, close: async () => {} }
   const { transact } = createTransactions({ connections, schema: 'public', isNamed: true })
   const statement = (n: number) => sql.raw(`select ${n}`)
   const several = Array.from({ length: 10 }, (_, i) => i + 1)
@@ -92,7 +92,6 @@ function transactions(answers: Partial<Pick<PostgresConnection, 'query' | 'query
     },
   }
   const connections = {
-    max: 1,
     acquire: async () => connection,
     works: async () => {},
     close: async () => {},

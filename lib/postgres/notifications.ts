@@ -117,8 +117,7 @@ export function createNotifications(options: {
 
   return {
     start(listener: (hint: Hint) => void) {
-      // The only connection of a pool is needed for transactions.
-      if (state !== 'new' || connections.max < 2) return
+      if (state !== 'new') return
       onHint = listener
       state = 'on'
       listen()

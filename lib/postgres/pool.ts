@@ -35,8 +35,6 @@ export interface PostgresPool {
 const CONNECT_MS = 3 * SECOND
 
 export interface PostgresConnections {
-  /** The most connections at once, as far as that is known. */
-  max: number
   acquire(): Promise<PostgresConnection>
   /** Tells of a connection that works. Over it the server is asked about those that did not answer. */
   works(connection: PostgresConnection): Promise<void>
@@ -111,8 +109,6 @@ export function createConnections(
   const works = (connection: PostgresConnection) => unanswered.ask(connection).catch(() => {})
 
   return {
-    max: most,
-
     async acquire() {
       for (;;) {
         const loan = await connect()
@@ -122,7 +118,7 @@ export function createConnections(
         }
         await works(loan)
         const held = unanswered.count()
-        if (most === 1 || held < most - 1) return loan
+        if (held < most - 1) return loan
         // What it is wanted for may wait as the others do, and then nobody could ask about them.
         loan.release()
         throw noneFree(held)

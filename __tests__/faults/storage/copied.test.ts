@@ -2,6 +2,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import Database from 'libsql'
+import pg from 'pg'
 import {
   copyStore,
   type JournalEntry,
@@ -9,8 +10,9 @@ import {
   type MarketplaceOptions,
   postgresStore,
 } from '../../../lib/index.js'
+import type { PostgresClient } from '../../../lib/postgres/connection.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
-import { temporaryFolder } from '../../support/clean-up.js'
+import { onCleanUp, temporaryFolder } from '../../support/clean-up.js'
 import { page } from '../../support/docs/pages.js'
 import { ENGINE_NAMES, ENGINES, type EngineName } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
@@ -163,7 +165,7 @@ describe('C335 a process on PostgreSQL that a copy does not see', () => {
       ...BY,
       onProgress() {
         starting ??= openMarketplace(platform, {
-          store: postgresStore({ connectionString: from, maxConnections: 1 }),
+          store: withoutListening(from),
           worker: false,
         }).start()
       },
@@ -175,9 +177,9 @@ describe('C335 a process on PostgreSQL that a copy does not see', () => {
     await starting
   }, 60_000)
 
-  /** An app with one connection, which does not listen, and without a worker. */
+  /** An app that does not listen, and without a worker. */
   async function unseen(from: string, platform: Scene['platform']) {
-    const store = postgresStore({ connectionString: from, maxConnections: 1 })
+    const store = withoutListening(from)
     const { baseUrl, authUrl } = platform
     const { marketplace: app, target } = await createScene({
       store,
@@ -542,6 +544,29 @@ async function rowsAt(address: string) {
   }
   await store.close()
   return found
+}
+
+/** A store over connections that listen to nothing, as behind a pooler: other processes do not see it. */
+function withoutListening(connectionString: string) {
+  const pool = new pg.Pool({ connectionString, max: 4 })
+  onCleanUp(() => pool.end())
+  const deaf = (client: pg.PoolClient) =>
+    new Proxy(client, {
+      get(target, name) {
+        const value = Reflect.get(target, name)
+        if (typeof value !== 'function') return value
+        if (name !== 'query') return value.bind(target)
+        return (query: { text: string }) =>
+          query.text.startsWith('listen ') ? Promise.reject(new Error('refused')) : target.query(query)
+      },
+    })
+  return postgresStore({
+    on: (event, listener) => pool.on(event, listener),
+    off: (event, listener) => pool.off(event, listener),
+    connect(callback) {
+      pool.connect((error, client) => callback(error, client && (deaf(client) as unknown as PostgresClient)))
+    },
+  })
 }
 
 async function startAndClose(marketplace: Marketplace) {

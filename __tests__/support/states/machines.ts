@@ -252,7 +252,6 @@ function listener(): Explored<'start' | 'connect' | 'fail' | 'lose' | 'wait for 
   let hints = 0
   const made = createNotifications({
     connections: {
-      max: 2,
       works: async () => {},
       close: async () => {},
       async acquire() {
