@@ -74,7 +74,8 @@ export function createParts<Custom extends EventDefinitions>(
     clientSecret: app.clientSecret,
     fetch: given.platform.fetch,
     clock,
-    notes: facts,
+    // A process without one, such as the command line, calls for a person only, and stores nothing beside what it was told.
+    notes: options.worker ? facts : undefined,
   })
   const { findSubscriptions } = given.platform
   const searches = findSubscriptions ? store : undefined
