@@ -77,7 +77,9 @@ async function proposals(lines: readonly (readonly string[])[]): Promise<string[
     const list = ['marketplace-webhooks', ...words].map((word) => `'${word}'`).join(' ')
     return `COMP_WORDS=(${list}); COMP_CWORD=${words.length}; _marketplace_webhooks; echo "\${COMPREPLY[*]}"`
   })
-  const { stdout, stderr } = spawnSync('bash', ['-uc', [script, ...asks].join('\n')], { encoding: 'utf8' })
+  const { stdout, stderr } = spawnSync('bash', ['--norc', '-uc', [script, ...asks].join('\n')], {
+    encoding: 'utf8',
+  })
   expect(stderr).toBe('')
   return stdout
     .split('\n')
