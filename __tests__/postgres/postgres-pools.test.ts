@@ -52,9 +52,9 @@ describe('a pool of the app', () => {
   })
 })
 
-describe('a pool of the app of one connection', () => {
+describe('a pool of the app of two connections', () => {
   it('opens also if its size is a text, as settings of the environment are', async () => {
-    const { store } = await opened({ max: '1' })
+    const { store } = await opened({ max: '2' })
     await acceptAtOnce(store, 3)
     expect(await storedIn(store)).toBe(3)
   })
@@ -117,11 +117,11 @@ describe('K32 a pooler in transaction mode that loses prepared statements', () =
   })
 })
 
-/** A store over a pool of one connection, which notes what it sends and gets. */
+/** A store over a pool of two connections, which notes what it sends and gets. One at a time is in use. */
 async function opened(config: { pipeline?: boolean; max?: string }) {
   const pool = new pg.Pool({
     connectionString: await engine.freshAddress(),
-    max: 1,
+    max: 2,
     ...config,
   } as pg.PoolConfig)
   onCleanUp(() => pool.end())
@@ -149,7 +149,7 @@ async function opened(config: { pipeline?: boolean; max?: string }) {
           callback(error, client && noting(client as unknown as PostgresClient)),
         )
       },
-      options: { max: (config.max ?? 1) as number },
+      options: { max: (config.max ?? 2) as number },
     }),
   )
   return { store, pool, sent }
