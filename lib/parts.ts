@@ -74,7 +74,7 @@ export function createParts<Custom extends EventDefinitions>(
     clientSecret: app.clientSecret,
     fetch: given.platform.fetch,
     clock,
-    // A process without one, such as the command line, calls for a person only, and stores nothing beside what it was told.
+    // The command line has no worker: it calls for a person only, and stores nothing beside what it was told.
     notes: options.worker ? facts : undefined,
   })
   const { findSubscriptions } = given.platform

@@ -232,7 +232,6 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
 
   it('counts the time until a read from the first of events that came again within a minute', async () => {
     const { marketplace, platform, deliver, jump } = await scene()
-    if (name === 'PostgreSQL') return
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
     await platform.settled()
     await marketplace.settled()
@@ -247,7 +246,8 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     const { events } = (await marketplace.platformReport()).stored
     const lag = events.find(({ event }) => event === 'purchasable_subscription/update')?.untilRead
     expect(lag?.count).toBe(1)
-    expect(lag?.longestMs).toBeGreaterThanOrEqual(30_000)
+    // The time of PostgreSQL does not follow the clock of the process.
+    expect(lag?.longestMs).toBeGreaterThanOrEqual(name === 'SQLite' ? 30_000 : 0)
   })
 
   it('rejects `closed` after close()', async () => {
@@ -410,6 +410,13 @@ describe('what processes have seen', () => {
     ])
   })
 
+  it('is whole for two who ask at once', async () => {
+    const facts = seenFacts()
+    facts.noteDelivery('a', {}, [])
+    const both = await Promise.all([facts.facts(), facts.facts()])
+    expect(both.map(({ events }) => events[0]?.deliveries)).toEqual([1, 1])
+  })
+
   it('is kept for the next try while the store does not take it, and adds up', async () => {
     let isUp = false
     const facts = seenFacts(() => isUp)
@@ -435,6 +442,8 @@ function seenFacts(isUp = () => true as boolean) {
       platformFacts: () => up(stored),
       async addPlatformFacts(add) {
         await up(null)
+        // A write takes longer than a read.
+        await new Promise((resolve) => setImmediate(resolve))
         stored = add(stored)
       },
     },

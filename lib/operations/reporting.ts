@@ -90,11 +90,7 @@ export function createReporting(options: {
       headers: IncomingHttpHeaders,
     ) {
       telemetry.rememberDelivery([id, subscriptionUid])
-      facts.noteDelivery(
-        name,
-        headers,
-        [businessUid, subscriptionUid].filter((uid) => uid !== null),
-      )
+      facts.noteDelivery(name, headers, [businessUid, subscriptionUid])
       if (item) count('notices', { item })
     },
 

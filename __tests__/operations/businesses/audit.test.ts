@@ -4,6 +4,7 @@ import { systemClock } from '../../../lib/base/clock.js'
 import type { Logger, Marketplace } from '../../../lib/index.js'
 import { createErase } from '../../../lib/operations/businesses/erase.js'
 import { createJournalOperations } from '../../../lib/operations/journal/journal-operations.js'
+import { TABLES } from '../../../lib/postgres/rights.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { notice } from '../../support/events.js'
@@ -289,15 +290,7 @@ async function tracesOf(texts: string[], address: string, open?: Marketplace): P
   if (open) return (await open.journal.list()).filter((row) => texts.some((text) => json(row).includes(text)))
   const { sql, store } = await openStoreWithSql(address)
   const found: unknown[] = []
-  for (const table of [
-    'subscriptions',
-    'journal',
-    'lanes',
-    'handlers',
-    'searches',
-    'platform_facts',
-    'store_owner',
-  ])
+  for (const table of TABLES)
     for (const row of await sql<Record<string, unknown>>(`select * from ${table} -- returning`))
       if (texts.some((text) => json(row).includes(text))) found.push([table, row])
   await store.close()

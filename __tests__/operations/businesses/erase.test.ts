@@ -1,6 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { DAY } from '../../../lib/base/clock.js'
+import { TABLES } from '../../../lib/postgres/rights.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { eventOf } from '../../support/events.js'
@@ -219,15 +220,7 @@ describe('erase, for several instances on PostgreSQL', () => {
 async function tracesOf(text: string, address: string): Promise<string[][]> {
   const { sql, store } = await openStoreWithSql(address)
   const found: string[][] = []
-  for (const table of [
-    'subscriptions',
-    'journal',
-    'lanes',
-    'handlers',
-    'searches',
-    'platform_facts',
-    'store_owner',
-  ])
+  for (const table of TABLES)
     for (const row of await sql<Record<string, unknown>>(`select * from ${table} -- returning`))
       if (JSON.stringify(row).includes(text))
         found.push([table, ...(table === 'journal' ? [String(row.kind), String(row.name)] : [])])

@@ -33,7 +33,7 @@ interface SentEvent {
   event: string
   /** How many came. */
   deliveries: number
-  /** Of how many the headers were examined: of the first 100 of a process, then of every 100th. */
+  /** Of how many the headers were examined: in each ten minutes of a process of the first 100, then of every 100th. */
   examined: number
   /** The names of their headers in lower case, at most 100. A name that may be a value is `*`. */
   headers: Named[]
@@ -87,6 +87,7 @@ export function createSeenFacts(options: {
   const since = new Date(clock.now()).toISOString()
   let unsaved = newFacts()
   let timer: unknown
+  let saving: Promise<void> = Promise.resolve()
 
   function changed() {
     timer ??= clock.setTimeout(() => {
@@ -94,7 +95,13 @@ export function createSeenFacts(options: {
     }, SAVED_AFTER_MS)
   }
 
-  async function save() {
+  /** One at a time: who asks meanwhile gets what the one under way stores too. */
+  function save(): Promise<void> {
+    saving = saving.catch(() => {}).then(saveUnsaved)
+    return saving
+  }
+
+  async function saveUnsaved() {
     if (timer === undefined) return
     clock.clearTimeout(timer)
     timer = undefined
@@ -113,13 +120,13 @@ export function createSeenFacts(options: {
 
   return {
     /** A delivery was accepted. `event`: its name, '' if it was not recognised. `identifiers`: those that it names. */
-    noteDelivery(event: string, headers: IncomingHttpHeaders, identifiers: readonly string[]) {
+    noteDelivery(event: string, headers: IncomingHttpHeaders, identifiers: readonly (string | null)[]) {
       const sent = eventOf(unsaved, event || 'unrecognised')
       changed()
       if (++sent.deliveries > EXAMINED && sent.deliveries % EXAMINED !== 0) return
       sent.examined++
       try {
-        const hidden = [...secrets, ...identifiers]
+        const hidden = [...secrets, ...identifiers.filter((uid) => uid !== null)]
         for (const name of Object.keys(headers))
           add(sent.headers, isHeader(name, hidden) ? name : '*', MAX_HEADERS)
         const agent = headers['user-agent']
