@@ -312,15 +312,18 @@ describe('C26 the shared commit of deliveries', () => {
     expect(batches.flat()).toHaveLength(9)
   })
 
-  it('C395 bounds what waits for the store to open', async () => {
-    const hold = gate()
-    const { submit, batches } = committer({ opening: hold.opened, maxWaiting: { rows: 3, bytes: MIB } })
-    const waiting = Array.from({ length: 6 }, () => submit({ kib: 1 }))
-    await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
-    hold.open()
-    await Promise.all(waiting)
-    await submit({ kib: 1 })
-    expect(batches.flat()).toHaveLength(7)
+  it('C395 bounds what waits for the store to open, each time that it opens', async () => {
+    let hold = gate()
+    const { submit, batches } = committer({ opening: () => hold.opened, maxWaiting: { rows: 3, bytes: MIB } })
+    for (let openings = 0; openings < 2; openings++) {
+      const waiting = Array.from({ length: 6 }, () => submit({ kib: 1 }))
+      await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+      hold.open()
+      await Promise.all(waiting)
+      await submit({ kib: 1 })
+      hold = gate()
+    }
+    expect(batches.flat()).toHaveLength(14)
   })
 
   it('A60 lets made-up calls that wait for a measurement take no place from what was read before', async () => {
@@ -388,7 +391,7 @@ function committer({
   /** Each of the queries that count what is stored. They find so many rows, by default none. */
   measure?(): Promise<number | undefined>
   /** Resolves when the store is open. By default it is. */
-  opening?: Promise<void>
+  opening?(): Promise<void>
   most?: Allowance
   clock?: Partial<Clock>
   /** The subscriptions that were read before; null: the store cannot tell. */
@@ -439,7 +442,7 @@ function committer({
     clock: { ...time.forProcess(), ...clock },
     health: { watch: (write) => write() },
     announce() {},
-    whileOpen: (work) => (opening === undefined ? work() : opening.then(work)),
+    whileOpen: (work) => (opening === undefined ? work() : opening().then(work)),
     isClosed: () => false,
     ...bounds,
   })
