@@ -229,7 +229,7 @@ describe('the parts', () => {
     },
   )
 
-  it('notice too few mutants: of a pure module, of a folder, and of all samples together', () => {
+  it('notice too few mutants: of the pure modules, of a folder, and of all folders together', () => {
     const part = PARTS.find(({ name }) => name === 'mutants') as Part
     const made = (id: string, mutants: number, noticed: number) => {
       const step = part.steps('whole').find((each) => each.id === id)
@@ -237,16 +237,18 @@ describe('the parts', () => {
       const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
       return { part: 'mutants', step: id, commit: '', node: '', at: '', tookMs: 1, ...outcome }
     }
-    expect(made('lib/options.ts', 100, 95).broken).toEqual([])
-    expect(made('lib/options.ts', 100, 94).broken).toHaveLength(1)
-    const brokenOf = (...noticed: number[]) =>
-      part.row(noticed.map((count, i) => made(['lib/store-1', 'lib/base-1'][i] as string, 20, count))).broken
-    expect(brokenOf(20, 14)).toEqual([])
-    expect(brokenOf(20, 13)).toEqual([
-      'of all samples only 82.5 % were noticed',
-      'of lib/base only 65.0 % were noticed',
+    const brokenOf = (of: Record<string, number>) =>
+      part.row(Object.entries(of).map(([id, noticed]) => made(id, 20, noticed))).broken
+    expect(brokenOf({ 'pure-1': 20, 'pure-2': 18 })).toEqual([])
+    expect(brokenOf({ 'pure-1': 19, 'pure-2': 18 })).toEqual(['of the pure modules only 92.5 % were noticed'])
+    expect(brokenOf({ 'lib/store-1': 20, 'lib/base-1': 14 })).toEqual([])
+    expect(brokenOf({ 'lib/store-1': 20, 'lib/base-1': 11 })).toEqual([
+      'of all folders only 77.5 % were noticed',
+      'of lib/base only 55.0 % were noticed',
     ])
-    expect(brokenOf(17, 16)).toEqual(['of all samples only 82.5 % were noticed'])
+    expect(brokenOf({ 'lib/store-1': 17, 'lib/base-1': 16 })).toEqual([
+      'of all folders only 82.5 % were noticed',
+    ])
   })
 
   it('read how many worlds were broken, and how many checks were skipped too often', () => {
