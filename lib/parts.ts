@@ -33,6 +33,7 @@ import { outsideTraces } from './telemetry/spans.js'
 import { createTelemetry } from './telemetry/telemetry.js'
 import { createHandlers } from './work/handling/handlers.js'
 import { createPayloads } from './work/handling/payloads.js'
+import { createOtherItems } from './work/reading/other-items.js'
 import { createIntake } from './work/receiving/intake.js'
 import { createWorker } from './work/worker.js'
 
@@ -125,6 +126,7 @@ export function createParts<Custom extends EventDefinitions>(
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, facts, clock })
   const { onAccepted } = reporting
+  const otherItems = createOtherItems(purchasableUids, clock)
   const intake = createIntake({
     classify,
     store,
@@ -158,7 +160,8 @@ export function createParts<Custom extends EventDefinitions>(
           waitMs: freshness.waitMs,
           onRead(claim, result, conclusion) {
             reporting.read(claim, result, conclusion)
-            if (result.kind === 'found') intake.otherItems.noteKnown([result.record.purchasable_uid])
+            if (result.kind === 'found')
+              otherItems.noteRead(result.record.purchasable_uid, claim.subscription.record === null)
           },
         },
         searching: findSubscriptions && {
@@ -198,7 +201,7 @@ export function createParts<Custom extends EventDefinitions>(
     worker,
     onOpen() {
       overdueWork.opened()
-      intake.otherItems
+      otherItems
         .lookAt(subscriptionPages(store, {}, 100))
         .catch((error) => telemetry.failure('reading', error))
     },
@@ -246,6 +249,7 @@ export function createParts<Custom extends EventDefinitions>(
       ...overdueWork.problems(counts),
       ...ownRule.problems(),
       ...intake.problems(),
+      ...otherItems.problems(),
       ...(counts ? problemsOfCounts(counts, worker?.refusal()) : []),
     ],
   })

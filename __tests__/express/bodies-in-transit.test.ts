@@ -87,7 +87,7 @@ describe.each(EXPRESSES)('a body on %s', (_name, express) => {
     await post(`"${'y'.repeat(1_000)}"`).expect(200)
     second.write(`${'x'.repeat(498)}"`)
     expect(await received(second, / 200 .*}$/s)).toContain('"received":true')
-    // A body that exceeds the limit alone is itself the oldest.
+    // A body that exceeds the limit alone is itself the largest.
     await post(`"${'y'.repeat(8_000)}"`).expect(408)
     await post(`"${'y'.repeat(3_000)}"`).expect(200)
     expect(kept).toHaveLength(5)
@@ -201,6 +201,32 @@ describe('the bytes of a body', () => {
       expect(bytes.buffer.byteLength).toBeLessThanOrEqual(1_000)
     },
   )
+})
+
+describe('B25 the bytes of all bodies', () => {
+  it('are bounded by refusing one of the largest, the oldest of these, however old the small ones are', () => {
+    const openBody = createOpenBodies(1_000, 3_000)
+    const refused: string[] = []
+    const open = (name: string, size: number) => {
+      const body = openBody(() => {
+        refused.push(name)
+        body.close()
+      })
+      const grow = (by: number) => body.add(Buffer.alloc(by))
+      grow(size)
+      return grow
+    }
+    const grow = open('small', 200)
+    open('large', 900)
+    open('later', 800)
+    open('last', 700)
+    expect(refused).toEqual([])
+    open('more', 700)
+    grow(200)
+    expect(refused).toEqual(['large'])
+    open('again', 500)
+    expect(refused).toEqual(['large', 'later'])
+  })
 })
 
 /** A middleware that counts the bytes of all bodies, and reads nothing before the router does. */

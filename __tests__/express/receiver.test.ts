@@ -37,7 +37,7 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
       const { calls, post } = await receiverOn(express)
       const reply = await post([EVENT, null, 7]).expect(200)
       expect(reply.body).toEqual({ received: true, id: 'e1', ids: ['e1', 'e2', 'e3'] })
-      expect(calls).toEqual([[EVENT, null, 7].map((value) => ({ value, text: null }))])
+      expect(calls).toEqual([[EVENT, null, 7].map((value) => ({ value, text: JSON.stringify(value) }))])
     })
 
     it('an array of one as an array', async () => {

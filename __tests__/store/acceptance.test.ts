@@ -127,31 +127,44 @@ describe('C26 the shared commit of deliveries', () => {
   it('calls the store unavailable while one commit after another fails, although each takes less than a second', async () => {
     const holds = [gate(), gate()]
     let commits = 0
-    let now = 0
-    const { submit } = committer({
+    const { submit, time } = committer({
       isDataError: false,
       async before() {
         await holds[commits++]?.opened
         throw new Error('no connection')
       },
       maxWaiting: { rows: 1, bytes: MIB },
-      clock: { monotonic: () => now },
     })
     const failed = [submit({ kib: 1 })]
     await new Promise((resolve) => setImmediate(resolve))
     failed.push(submit({ kib: 1 }))
-    now = 900
+    await time.advance(900)
     holds[0]?.open()
     await expect(failed[0]).rejects.toThrow('no connection')
     await new Promise((resolve) => setImmediate(resolve))
     failed.push(submit({ kib: 1 }), submit({ kib: 1 }))
-    now = 1_000
+    await time.advance(100)
     await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'store_unavailable' })
     holds[1]?.open()
     for (const each of failed) await expect(each).rejects.toThrow('no connection')
   })
 
   it('C395 calls the store unavailable only if a commit takes long while twice as much waits as may', async () => {
+    const hold = gate()
+    const { submit, time } = committer({ before: () => hold.opened, maxWaiting: { rows: 1, bytes: MIB } })
+    const first = submit({ kib: 1 })
+    await new Promise((resolve) => setImmediate(resolve))
+    const waiting = [submit({ kib: 1 }), submit({ kib: 1 })]
+    await time.advance(999)
+    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await time.advance(1)
+    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'store_unavailable' })
+    await expect(submit({ kib: 100 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    hold.open()
+    await Promise.all([first, ...waiting])
+  })
+
+  it('C395 does not blame the store for the time in which the event loop was busy', async () => {
     const hold = gate()
     let now = 0
     const { submit } = committer({
@@ -162,13 +175,30 @@ describe('C26 the shared commit of deliveries', () => {
     const first = submit({ kib: 1 })
     await new Promise((resolve) => setImmediate(resolve))
     const waiting = [submit({ kib: 1 }), submit({ kib: 1 })]
-    now = 999
+    // No timer has fired meanwhile.
+    now = 5_000
     await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
-    now = 1_000
-    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'store_unavailable' })
-    await expect(submit({ kib: 100 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
     hold.open()
     await Promise.all([first, ...waiting])
+  })
+
+  it('C395 does not blame the store after all that waited for it was refused', async () => {
+    const hold = gate()
+    const { submit, accept, time } = committer({
+      before: () => hold.opened,
+      maxBatch: { rows: 1, bytes: MIB },
+      maxWaiting: { rows: 2, bytes: MIB },
+    })
+    const first = submit({ kib: 1 })
+    await time.rest()
+    const large = accept({ events: [eventOf(2), eventOf(3)], requests: [] })
+    await expect(time.until(large)).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    hold.open()
+    await first
+    await time.advance(2_000)
+    const later = Array.from({ length: 4 }, () => submit({ kib: 1 }).catch(() => 'refused'))
+    await expect(submit({ kib: 1 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
+    await Promise.all(later)
   })
 
   it('C395 writes calls first that name only what was read before, and of these and the others the small ones', async () => {

@@ -1,11 +1,14 @@
-/** One event of a delivery: the parsed value, and its JSON text. */
+/**
+ * One event of a delivery: its JSON text, and the value of that text. A value may take thirty times the memory of its text, so
+ * only the text is kept while anything is awaited.
+ */
 export interface Envelope {
   value: unknown
   /**
-   * The text as it was sent, without a byte order mark; null for an element of an array, or when an earlier middleware
-   * parsed it.
+   * The text as it was sent, without a byte order mark; of an element of an array, or of what an earlier middleware parsed,
+   * `JSON.stringify` of its value.
    */
-  text: string | null
+  text: string
 }
 
 /** The result of accepting one envelope. */

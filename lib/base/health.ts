@@ -225,7 +225,7 @@ export const PROBLEMS = {
   other_items_only: {
     status: 'degraded',
     means:
-      'All recent purchase events, or all known subscriptions, are for other items than yours, so these businesses have no access.',
+      'All known subscriptions, or all that are new within a day, are for other items than yours, so these businesses have no access.',
     next: 'Compare app.purchasableUid with the items that the message names.',
     quotes: true,
   },

@@ -1,5 +1,5 @@
 /** A queue whose entries can also leave from the middle. */
-interface Line<T> {
+export interface Line<T> {
   readonly size: number
   /** Adds `value` at the end; returns a function that removes it. */
   add(value: T): () => void

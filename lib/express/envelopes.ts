@@ -10,31 +10,38 @@ export type Body = ({ bytes: Buffer } | { text: string } | { parsed: unknown }) 
 
 /** The most envelopes in an array. A longer array is a single unrecognised envelope. */
 const MAX_ENVELOPES = 1_000
+/** The most issues in the reply to an array. */
+const MAX_ISSUES = 10
+/** The text in place of a value that is nested too deeply for `JSON.stringify`. */
+const TOO_DEEP = '"nested too deeply to be stored"'
 
 /**
  * The envelopes of a body, and `acknowledgement`, which makes the JSON of the 200 from their receipts:
- * `{ received, id }`, for an array of 1 to 1,000 also `ids`, and `issues` if there are any.
+ * `{ received, id }`, for an array of 1 to 1,000 also `ids`, and the first `issues` if there are any.
  *
- * Throws `body_not_utf8` or `body_not_json`; `acknowledgement` throws when a receipt is missing.
+ * `text` is that of the body, undefined if an earlier middleware has `parsed` it. Throws `body_not_json`; `acknowledgement`
+ * throws when a receipt is missing.
  */
-export function envelopesOf(body: Body) {
-  const text = 'parsed' in body ? undefined : textOf(body)
-  const value = 'parsed' in body ? body.parsed : parse(text as string)
+export function envelopesOf(text: string | undefined, parsed: unknown) {
+  const value = text === undefined ? parsed : parse(text)
   const isListed = Array.isArray(value) && value.length > 0 && value.length <= MAX_ENVELOPES
-  const envelopes: Envelope[] = isListed ? value.map(asElement) : [{ value, text: text ?? null }]
+  const envelopes: Envelope[] = isListed ? value.map(asEnvelope) : [{ value, text: text ?? jsonOf(value) }]
+  // The acknowledgement is kept while the envelopes are stored, so it keeps none of their values.
+  const count = envelopes.length
 
   function acknowledgement(receipts: readonly Receipt[]): string {
-    if (receipts.length !== envelopes.length) {
-      throw new Error(`accept returned ${receipts.length} receipts for ${envelopes.length} envelopes`)
+    if (receipts.length !== count) {
+      throw new Error(`accept returned ${receipts.length} receipts for ${count} envelopes`)
     }
     return isListed ? receiptsText(receipts) : receiptText(receipts)
   }
 
-  return { text, envelopes, acknowledgement }
+  return { envelopes, acknowledgement }
 }
 
-/** The text of a body without a byte order mark. */
-function textOf(body: { bytes: Buffer } | { text: string }): string {
+/** The text of a body without a byte order mark; undefined if an earlier middleware has parsed it. Throws `body_not_utf8`. */
+export function textOf(body: Body): string | undefined {
+  if ('parsed' in body) return undefined
   if ('bytes' in body && !isUtf8(body.bytes)) throw notUtf8()
   const text = 'bytes' in body ? body.bytes.toString('utf8') : body.text
   return text.charCodeAt(0) === 0xfeff ? text.slice(1) : text
@@ -49,8 +56,30 @@ function parse(text: string): unknown {
   }
 }
 
-function asElement(value: unknown): Envelope {
-  return { value, text: null }
+function asEnvelope(value: unknown): Envelope {
+  return { value, text: jsonOf(value) }
+}
+
+/** The JSON of a value. One that is nested too deeply keeps the plain values that identify an event and its subject. */
+function jsonOf(value: unknown): string {
+  try {
+    return JSON.stringify(value) ?? TOO_DEEP
+  } catch {
+    return isObject(value) ? JSON.stringify(plainValuesOf(value)) : TOO_DEEP
+  }
+}
+
+function plainValuesOf({ entity_name, event_type, data }: Record<string, unknown>) {
+  const plain = Object.entries(isObject(data) ? data : {}).filter(([, field]) => PLAIN.includes(typeof field))
+  const names = { entity_name, event_type }
+  const isNamed = Object.values(names).every((name) => PLAIN.includes(typeof name))
+  return { ...(isNamed ? names : {}), data: Object.fromEntries(plain) }
+}
+
+const PLAIN: readonly string[] = ['string', 'number', 'boolean']
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function receiptText([receipt]: readonly Receipt[]): string {
@@ -60,7 +89,9 @@ function receiptText([receipt]: readonly Receipt[]): string {
 
 function receiptsText(receipts: readonly Receipt[]): string {
   const ids = receipts.map(({ id }) => id)
-  const issues = receipts.flatMap((receipt, i) => (receipt.issues ?? []).map((issue) => `[${i}] ${issue}`))
+  const all = receipts.flatMap((receipt, i) => (receipt.issues ?? []).map((issue) => `[${i}] ${issue}`))
+  const issues = all.slice(0, MAX_ISSUES)
+  if (all.length > MAX_ISSUES) issues.push(`and ${all.length - MAX_ISSUES} more`)
   return JSON.stringify({ received: true, id: ids[0], ids, ...(issues.length ? { issues } : {}) })
 }
 

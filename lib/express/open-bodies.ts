@@ -1,18 +1,29 @@
-import { createLine } from '../base/line.js'
+import { createLine, type Line } from '../base/line.js'
 import { tooLarge, unreadable } from './envelopes.js'
 
 const NOTHING = Buffer.alloc(0)
 
 /**
  * Returns `openBody(stop)`, which collects the chunks of one body of at most `limitBytes`. The memory of all open bodies
- * together stays within `mostBytes`: the one that has been arriving longest is refused to make room. The platform's
- * deliveries arrive at once, so the oldest are those of slow senders.
+ * together stays within `mostBytes`: to make room one of the largest is refused, and of these the one that has been open
+ * longest. So neither slow senders nor large bodies keep out an ordinary delivery, which is small.
  *
  * `stop` is called with the reason, `body_too_large` or `body_timeout`, and must call `close`.
  */
 export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1024 * 1024, 4 * limitBytes)) {
-  const oldestFirst = createLine<() => void>()
+  /** The open bodies by the power of two that their memory exceeds; in each line the oldest first. */
+  const lines: Line<() => void>[] = []
   let heldBytes = 0
+
+  function refuseOneOfTheLargest(): void {
+    lines.findLast(({ size }) => size > 0)?.first()?.()
+  }
+
+  function lineOf(bytes: number): Line<() => void> {
+    const power = 32 - Math.clz32(bytes)
+    while (lines.length <= power) lines.push(createLine())
+    return lines[power] as Line<() => void>
+  }
 
   return function openBody(stop: (reason: unknown) => void) {
     let held: Buffer = NOTHING
@@ -34,11 +45,12 @@ export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1
      * is, unless it is a small part of a larger buffer, as over HTTP/2.
      */
     function grow(needed: number, chunk: Buffer): void {
-      if (held === NOTHING) leave = oldestFirst.add(refuse)
       const capacity = Math.max(needed, Math.min(2 * held.length, limitBytes))
       const more = capacity - held.length
-      // The oldest may be this body.
-      while (isOpen && heldBytes + more > mostBytes) oldestFirst.first()?.()
+      leave()
+      leave = lineOf(capacity).add(refuse)
+      // It may be this body.
+      while (isOpen && heldBytes + more > mostBytes) refuseOneOfTheLargest()
       if (!isOpen) return
       const isKept = held === NOTHING && chunk.buffer.byteLength <= 2 * chunk.length
       const grown = isKept ? chunk : Buffer.allocUnsafeSlow(capacity)
@@ -51,7 +63,7 @@ export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1
       stop(
         unreadable(
           'body_timeout',
-          `the incomplete bodies together exceeded ${mostBytes} bytes, and it had been arriving longest`,
+          `the bodies under way together exceeded ${mostBytes} bytes, and it was one of the largest`,
         ),
       )
     }

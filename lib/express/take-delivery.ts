@@ -5,8 +5,9 @@ import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError, ownCode } from '../base/errors.js'
 import { type BodyRequest, createBodyReader, isFormOrXml, isMultipart } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
-import { type Body, envelopesOf } from './envelopes.js'
+import { type Body, envelopesOf, textOf } from './envelopes.js'
 import { type Given, givenWith } from './given.js'
+import { createOpenBodies } from './open-bodies.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
@@ -88,6 +89,8 @@ export function createTakeDelivery(options: ReceiverOptions) {
     clock,
   })
   const deadlines = createDeadlines(acceptTimeoutMs, clock)
+  /** What is being verified: the check may take long, and anybody with the secret can send as much as he likes. */
+  const openVerification = createOpenBodies(bodyLimitBytes, openBodiesBytes)
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, presented: string): void {
     const secret = indexOfSecret(presented)
@@ -127,7 +130,8 @@ export function createTakeDelivery(options: ReceiverOptions) {
     secret: number,
     refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: () => Given) => void,
   ): void {
-    const { text, envelopes, acknowledgement } = envelopesOf(body)
+    const text = textOf(body)
+    const parsed = 'parsed' in body ? body.parsed : undefined
     let isOpen = true
     let isVerified = verifyDelivery === undefined
 
@@ -137,17 +141,15 @@ export function createTakeDelivery(options: ReceiverOptions) {
       const given = isOurs ? undefined : () => givenWith(req, [presented, queryOf(req.url)], text)
       end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', given))
     }
-    const acknowledge = (receipts: readonly Receipt[]) => {
+    const refuseOnce = (reason: unknown) => {
+      if (isOpen) end(() => refuse(reason))
+    }
+    const acknowledge = (answer: string) => {
       if (!isOpen) return
-      try {
-        const answer = acknowledgement(receipts)
-        end(() => {
-          tally('received')
-          reply(req, res, 200, answer, JSON_HEADERS, clock)
-        })
-      } catch (cause) {
-        fail(cause)
-      }
+      end(() => {
+        tally('received')
+        reply(req, res, 200, answer, JSON_HEADERS, clock)
+      })
     }
 
     const cancelDeadline = deadlines.set(() =>
@@ -159,30 +161,47 @@ export function createTakeDelivery(options: ReceiverOptions) {
         true,
       ),
     )
-    try {
-      if (verifyDelivery === undefined) {
-        accept(envelopes, secret, req.headers).then(acknowledge, fail)
-        return
-      }
-      Promise.resolve(verifyDelivery({ req, text, bytes: body.sent }))
+    if (verifyDelivery === undefined) acceptBody()
+    else verify(verifyDelivery, body)
+
+    function verify(check: VerifyDelivery, body: Body): void {
+      const held = openVerification(refuseOnce)
+      if ('bytes' in body) held.add(body.bytes)
+      if (!isOpen) return
+      new Promise<unknown>((resolve) => resolve(check({ req, text, bytes: body.sent })))
+        .finally(held.close)
         .then((answer) => {
           if (!isOpen) return
-          if (answer === true) {
-            isVerified = true
-            return accept(envelopes, secret, req.headers).then(acknowledge)
-          }
-          end(() =>
-            refuse(
+          isVerified = answer === true
+          if (isVerified) acceptBody()
+          else
+            refuseOnce(
               new MarketplaceError(
                 'delivery_refused',
                 'Cannot accept the delivery: verifyDelivery did not return true',
               ),
-            ),
-          )
+            )
         })
         .catch(fail)
-    } catch (cause) {
-      fail(cause)
+    }
+
+    /** While the delivery is stored, nothing refers to the values of its body. */
+    function acceptBody(): void {
+      let read: ReturnType<typeof envelopesOf>
+      try {
+        read = envelopesOf(text, parsed)
+      } catch (error) {
+        refuseOnce(error)
+        return
+      }
+      const { acknowledgement } = read
+      try {
+        accept(read.envelopes, secret, req.headers)
+          .then((receipts) => acknowledge(acknowledgement(receipts)))
+          .catch(fail)
+      } catch (cause) {
+        fail(cause)
+      }
     }
 
     function end(answer: () => void): void {

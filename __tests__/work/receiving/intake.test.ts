@@ -1,7 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR } from '../../../lib/base/clock.js'
+import { createClassifier } from '../../../lib/events/classify.js'
+import { createRegistry } from '../../../lib/events/registry.js'
 import type { NewEvent } from '../../../lib/store/port/store.js'
 import { createIntake } from '../../../lib/work/receiving/intake.js'
+import type { NamedItem } from '../../../lib/work/receiving/requested-reads.js'
 import { createVirtualClock } from '../../support/machine/virtual-clock.js'
 
 describe('A226 long arrays of somebody who has the delivery secret', () => {
@@ -76,6 +79,38 @@ describe('A226 long arrays of somebody who has the delivery secret', () => {
   })
 })
 
+describe('accepting', () => {
+  it('tells which item a notice names, once it is on disk', async () => {
+    const noted: (NamedItem | undefined)[] = []
+    let failure: Error | undefined
+    const intake = createIntake({
+      classify: createClassifier(createRegistry()),
+      store: {
+        async accept() {
+          if (failure) throw failure
+          return []
+        },
+      },
+      ...{ purchasableUids: ['mine'], codeNames: [], isAccess: () => undefined },
+      clock: createVirtualClock().forProcess(),
+      onAccepted: (_event, item) => noted.push(item),
+    })
+    const accept = (event_type: string, data: object) => {
+      const value = { entity_name: 'purchasable_subscription', event_type, data }
+      return intake.accept([{ value, text: JSON.stringify(value) }])
+    }
+    const notice = (item: string | null) =>
+      accept('created', { subscription_uid: 's1', business_id: 'b1', purchasable_uid: item })
+    failure = new Error('disk full')
+    await expect(notice('mine')).rejects.toThrow('disk full')
+    expect(noted).toEqual([])
+    failure = undefined
+    for (const item of ['theirs', null, 'mine']) await notice(item)
+    await accept('updated', { uid: 's1', business_uid: 'b1', purchasable_uid: 'mine' })
+    expect(noted).toEqual(['other', 'none', 'own', undefined])
+  })
+})
+
 function setUp() {
   const time = createVirtualClock()
   const stored: number[] = []
@@ -97,7 +132,7 @@ function setUp() {
     },
     ...{ purchasableUids: [], codeNames: [], isAccess: () => undefined, clock: time.forProcess() },
   })
-  const accept = (length: number) => intake.accept(Array.from({ length }, () => ({ value: 1, text: null })))
+  const accept = (length: number) => intake.accept(Array.from({ length }, () => ({ value: 1, text: '1' })))
   const breakNext = (error: Error) => {
     broken = error
   }

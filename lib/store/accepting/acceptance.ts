@@ -27,6 +27,7 @@ import {
   WAITING,
   weightOf,
 } from './sizes.js'
+import { createStallWatch } from './stall-watch.js'
 import { createTurnedAway, MAX_WAIT_MS } from './turned-away.js'
 import { createTurns } from './turns.js'
 
@@ -93,9 +94,7 @@ export function createAcceptance(options: {
   const turns = createTurns<Waiting>({ classOf, weightOf: ({ size }) => weightOf(size) })
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
 
-  /** When the last commit ended, or the first call began to wait for one; undefined while none waits. */
-  let uncommittedSince: number | undefined
-  const isStalled = () => uncommittedSince !== undefined && clock.monotonic() - uncommittedSince >= STALLED_MS
+  const stallWatch = createStallWatch(clock)
 
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
@@ -124,9 +123,9 @@ export function createAcceptance(options: {
     async write(batch) {
       try {
         await health.watch(() => commit(batch))
-        uncommittedSince = clock.monotonic()
+        stallWatch.committed()
       } finally {
-        if (waiting.rows === 0) uncommittedSince = undefined
+        if (waiting.rows === 0) stallWatch.end()
       }
       return []
     },
@@ -155,13 +154,15 @@ export function createAcceptance(options: {
     // Of large calls the smaller ones go first, and small ones in the order of their arrival.
     const bySize = [...calls].sort((a, b) => orderOf(a.size) - orderOf(b.size))
     const kept: Size = { rows: 0, bytes: 0 }
-    return turns.arrange(bySize).filter(({ size, sender }) => {
+    const rest = turns.arrange(bySize).filter(({ size, sender }) => {
       const isLate = sender.hasGivenUp && !isSmall(size)
       const isKept = !isLate && (kept.rows === 0 || fits(kept, size, maxWaiting))
       if (isKept) add(kept, size)
       else subtract(waiting, size)
       return isKept
     })
+    if (waiting.rows === 0) stallWatch.end()
+    return rest
   }
 
   /** Looks up whether a call names something that was not read before. While the store cannot tell, none does. */
@@ -206,7 +207,7 @@ export function createAcceptance(options: {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         // Unless it waits behind others, the store is to blame, and the deadline of the delivery says so.
-        const isBehind = !fits(waiting, NOTHING, maxBatch) && !(isStalled() && isSmall(size))
+        const isBehind = !fits(waiting, NOTHING, maxBatch) && !(stallWatch.isStalled() && isSmall(size))
         if (!isBehind && !sender.waitsForRoom) return
         sender.hasGivenUp = true
         reject(turnedAway.refused('it has waited too long'))
@@ -270,7 +271,7 @@ export function createAcceptance(options: {
     const size = sizeOf(sizes)
     requireWaitingRoom(waiting, size)
     add(waiting, size)
-    uncommittedSince ??= clock.monotonic()
+    stallWatch.begin()
     await batches.add({ ...call, size, sender, isUnread: undefined })
   }
 
@@ -286,7 +287,7 @@ export function createAcceptance(options: {
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
     if (waiting.rows === 0 || fits(waiting, size, most)) return
-    throw isStalled() && isSmall(size)
+    throw stallWatch.isStalled() && isSmall(size)
       ? tooMuch()
       : turnedAway.refused('too many deliveries wait for the store')
   }
@@ -374,8 +375,6 @@ const NO_EVENTS: Wanted = { event: NOTHING, known: NOTHING, unrecognised: NOTHIN
 const LOOKED_UP_AT_ONCE = 2_000
 /** A delivery for which the store has no room waits for so long before it is refused. */
 const REFUSED_AFTER_MS = SECOND
-/** A commit takes less, unless the store does not answer. */
-const STALLED_MS = SECOND
 
 /** The size of a call whose events were not looked up. */
 function sizeOf({ event, unrecognised }: Wanted): Size {

@@ -6,6 +6,7 @@ import { newId } from '../../base/ids.js'
 import { parseRecord, type SubscriptionRecord } from '../../base/record.js'
 import { nextTurn } from '../../base/waiting.js'
 import type { Subject } from '../../events/subject.js'
+import { add, fits, NOTHING, type Size, subtract, WAITING, weightOf } from '../../store/accepting/sizes.js'
 import { createTurnedAway, MAX_WAIT_MS } from '../../store/accepting/turned-away.js'
 import {
   type Announcement,
@@ -14,8 +15,7 @@ import {
   type Store,
   subscriptionKey,
 } from '../../store/port/store.js'
-import { createOtherItems } from './other-items.js'
-import { createRefusedShapes } from './refused-shapes.js'
+import { createRefusedShapes, type EventNames, namesIn } from './refused-shapes.js'
 import { createRequestedReads, type NamedItem } from './requested-reads.js'
 
 type Classified =
@@ -27,7 +27,8 @@ type Classified =
  * delivery share one entry, so a delivery writes no more rows than it has known events, and one.
  *
  * Long arrays are classified in turns: a few elements of one in each turn of the event loop, then of the next one. So a
- * flood of them delays no short delivery, and delays a long one by their number, not by their length.
+ * flood of them delays no short delivery, and delays a long one by their number, not by their length. Their elements wait as
+ * text, and no value outlives the turn in which it is classified.
  */
 export function createIntake(options: {
   classify(envelope: unknown): Classified
@@ -52,7 +53,6 @@ export function createIntake(options: {
   const { classify, store, purchasableUids, codeNames, isAccess, clock } = options
   const { searches = false, secrets = [], onAccepted = () => {} } = options
   const reads = createRequestedReads({ purchasableUids, codeNames, searches })
-  const otherItems = createOtherItems(purchasableUids, clock)
   const refusedShapes = createRefusedShapes(clock)
 
   /** `secretIndex`: the place of the delivery secret in the list. */
@@ -64,9 +64,10 @@ export function createIntake(options: {
     const secret = secrets[secretIndex] ?? null
     if (envelopes.length > AT_ONCE) {
       const beganAt = clock.monotonic()
-      return inTurns(envelopes, secret).then((entries) =>
-        write(entries, headers, clock.monotonic() - beganAt),
-      )
+      return inTurns(
+        envelopes.map(({ text }) => text),
+        secret,
+      ).then((entries) => write(entries, headers, clock.monotonic() - beganAt))
     }
     return write(
       envelopes.map((envelope) => asEntry(envelope, secret)),
@@ -76,26 +77,27 @@ export function createIntake(options: {
 
   /** The long arrays that are being classified; the next turn is for the first. */
   const line: LongArray[] = []
-  let elements = 0
+  const inLine: Size = { rows: 0, bytes: 0 }
   let isRunning = false
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
   const turnedAway = createTurnedAway(clock)
 
-  /** The entries of a long array, which is classified in turns with others. */
-  function inTurns(envelopes: readonly Envelope[], secret: string | null): Promise<Entry[]> {
+  /** The entries of a long array, given as the texts of its elements, which is classified in turns with others. */
+  function inTurns(texts: readonly string[], secret: string | null): Promise<Entry[]> {
     return new Promise((resolve, reject) => {
       const entries: Entry[] = []
+      const size = { rows: texts.length, bytes: texts.reduce((sum, { length }) => sum + length, 0) }
       function leave() {
         forget()
-        elements -= envelopes.length
+        subtract(inLine, size)
       }
       const long: LongArray = {
-        length: envelopes.length,
+        size,
         takeTurn() {
           try {
-            for (const envelope of envelopes.slice(entries.length, entries.length + AT_ONCE))
-              entries.push(asEntry(envelope, secret))
-            if (entries.length < envelopes.length) return void line.push(long)
+            for (const text of texts.slice(entries.length, entries.length + AT_ONCE))
+              entries.push(asEntry({ text, value: JSON.parse(text) }, secret))
+            if (entries.length < texts.length) return void line.push(long)
             resolve(entries)
           } catch (error) {
             reject(error)
@@ -110,8 +112,8 @@ export function createIntake(options: {
       }
       const forget = deadlines.set(long.refuse)
       line.push(long)
-      elements += envelopes.length
-      while (line.length > MAX_IN_LINE || elements > MAX_ELEMENTS_IN_LINE) longestOf(line).refuse()
+      add(inLine, size)
+      while (line.length > MAX_IN_LINE || !fits(inLine, NOTHING, MOST_IN_LINE)) largestOf(line).refuse()
       if (!isRunning) void takeTurns()
     })
   }
@@ -129,10 +131,9 @@ export function createIntake(options: {
   function write(all: Entry[], headers: IncomingHttpHeaders, waitedMs = 0): Promise<Receipt[]> {
     const entries = sharingOne(all)
     return store.accept([...new Set(entries.map(({ event }) => event))], waitedMs).then((unstored) => {
-      for (const { envelope, event, named, isKnownEvent } of entries) {
-        if (named !== undefined) otherItems.note(named)
-        refusedShapes.note(envelope.value, isKnownEvent, event.kind === 'unrecognised')
-        onAccepted(event, named === undefined ? undefined : reads.itemOf(named), headers)
+      for (const { names, event, item, isKnownEvent } of entries) {
+        refusedShapes.note(names, isKnownEvent, event.kind === 'unrecognised')
+        onAccepted(event, item === undefined ? undefined : reads.itemOf(item), headers)
       }
       return entries.map(({ event: { id }, issues }) => ({
         id,
@@ -143,10 +144,9 @@ export function createIntake(options: {
 
   return {
     accept,
-    otherItems,
     /** How many long arrays were refused within the last hour. */
     turnedAway: () => turnedAway.lately()?.refused ?? 0,
-    problems: () => [...otherItems.problems(), ...refusedShapes.problems()],
+    problems: refusedShapes.problems,
   }
 
   function asEntry(envelope: Envelope, secret: string | null): Entry {
@@ -154,24 +154,24 @@ export function createIntake(options: {
     const classified = classify(envelope.value)
     if (!classified.recognised)
       return {
-        envelope,
-        event: { ...unrecognised(id, envelope, classified.issues), secret },
+        names: namesIn(envelope.value),
+        event: { ...unrecognised(id, envelope.text, classified.issues), secret },
         issues: classified.issues,
-        named: undefined,
+        item: undefined,
         isKnownEvent: classified.isKnownEvent,
       }
     const { subject } = classified
     const isNotice = subject.kind === 'notice' && purchasableUids.length > 0
     return {
-      envelope,
-      event: { ...recognised(id, envelope, classified), secret },
+      names: namesIn(envelope.value),
+      event: { ...recognised(id, envelope.text, classified), secret },
       issues: null,
-      named: isNotice ? subject.purchasable_uid : undefined,
+      item: isNotice ? subject.purchasable_uid : undefined,
       isKnownEvent: true,
     }
   }
 
-  function unrecognised(id: string, { value, text }: Envelope, issues: string[]): NewEvent {
+  function unrecognised(id: string, payload: string, issues: string[]): NewEvent {
     return {
       id,
       kind: 'unrecognised',
@@ -179,7 +179,7 @@ export function createIntake(options: {
       key: id,
       businessUid: null,
       subscriptionUid: null,
-      payload: text ?? textOf(value) ?? TOO_DEEP,
+      payload,
       issues,
       refresh: null,
     }
@@ -187,7 +187,7 @@ export function createIntake(options: {
 
   function recognised(
     id: string,
-    { value, text }: Envelope,
+    payload: string,
     { name, data, subject }: Extract<Classified, { recognised: true }>,
   ): NewEvent {
     const { subscription_uid: subscriptionUid, business_uid: businessUid } = subject
@@ -198,7 +198,7 @@ export function createIntake(options: {
       key: subscriptionUid ? subscriptionKey(subscriptionUid) : businessUid ? businessKey(businessUid) : id,
       businessUid,
       subscriptionUid,
-      payload: text ?? textOf(value) ?? JSON.stringify(plainValuesOf(value)),
+      payload,
       issues: null,
       refresh: reads.requestedBy(subject, announcedBy(name, data, isAccess)),
     }
@@ -210,7 +210,7 @@ function sharingOne(entries: Entry[]): Entry[] {
   const rest = entries.filter(({ event }) => event.kind === 'unrecognised')
   const [first] = rest
   if (first === undefined || rest.length === 1) return entries
-  const payload = textOf(rest.map(({ envelope }) => envelope.value)) ?? TOO_DEEP
+  const payload = `[${rest.map(({ event }) => event.payload).join(',')}]`
   const issues = [...new Set(rest.flatMap((entry) => entry.issues ?? []))].slice(0, MAX_ISSUES)
   const event = { ...first.event, payload, issues }
   return entries.map((entry) => (entry.event.kind === 'unrecognised' ? { ...entry, event } : entry))
@@ -218,61 +218,38 @@ function sharingOne(entries: Entry[]): Entry[] {
 
 /** The elements of an array that are classified in one turn of the event loop. */
 const AT_ONCE = 16
-/** The most long arrays that are being classified, and their elements: an array is some hundred KB in memory. */
+/** The most long arrays that are being classified, and their elements, as text. */
 const MAX_IN_LINE = 500
-const MAX_ELEMENTS_IN_LINE = 64_000
+const MOST_IN_LINE: Size = { rows: 64_000, bytes: WAITING.bytes }
 
-/** The payload in place of a value that cannot be written as JSON. */
-const TOO_DEEP = '"nested too deeply to be stored"'
 const MAX_ISSUES = 10
 /** The issue of an unrecognised delivery that was only counted. */
 const NOT_STORED = 'not stored: enough unrecognised deliveries are stored'
 
 /** A long array that is being classified. */
 interface LongArray {
-  length: number
+  size: Size
   /** Classifies its next elements. It then waits for its next turn, or has left the line. */
   takeTurn(): void
   refuse(): void
 }
 
-/** The last one of the longest. */
-function longestOf(line: readonly LongArray[]): LongArray {
-  return line.reduce((longest, each) => (each.length >= longest.length ? each : longest))
+/** The last one of the largest. */
+function largestOf(line: readonly LongArray[]): LongArray {
+  return line.reduce((largest, each) => (weightOf(each.size) >= weightOf(largest.size) ? each : largest))
 }
 
 interface Entry {
-  envelope: Envelope
+  /** The names of its envelope, if it has them. */
+  names: EventNames | undefined
   /** Several envelopes may share one. */
   event: NewEvent
   /** Why this envelope was not recognised; null when it was. */
   issues: readonly string[] | null
   /** The item of a notice, null if it names none; undefined if the event is not a notice. */
-  named: string | null | undefined
+  item: string | null | undefined
   isKnownEvent: boolean
 }
-
-/** JSON, or undefined for a value that is nested too deeply (`JSON.stringify` fails at some thousand levels). */
-function textOf(value: unknown): string | undefined {
-  try {
-    return JSON.stringify(value)
-  } catch {
-    return undefined
-  }
-}
-
-/** An envelope with only the plain values of its data: enough to identify the event and its subject. */
-function plainValuesOf(value: unknown): unknown {
-  const { entity_name, event_type, data } = value as {
-    entity_name: unknown
-    event_type: unknown
-    data: object
-  }
-  const plain = Object.entries(data ?? {}).filter(([, field]) => PLAIN.includes(typeof field))
-  return { entity_name, event_type, data: Object.fromEntries(plain) }
-}
-
-const PLAIN: readonly string[] = ['string', 'number', 'boolean']
 
 /**
  * What a purchase event says of its subscription; undefined for every other event. Anybody with the delivery secret can

@@ -54,17 +54,19 @@ export function createRefusedShapes(clock: Pick<Clock, 'monotonic'>) {
   }
 
   return {
-    /** `isKnownEvent`: whether it names a known event; there are few, so the map stays small. */
-    note(envelope: unknown, isKnownEvent: boolean, isRefused: boolean) {
-      if (isKnownEvent) {
+    /**
+     * `named`: the names of an envelope as the platform sends it, if it has them. `isKnownEvent`: whether they are those of a
+     * known event; there are few, so the map stays small.
+     */
+    note(named: EventNames | undefined, isKnownEvent: boolean, isRefused: boolean) {
+      if (named && isKnownEvent) {
         others = 0
         knownAt = clock.monotonic()
         if (!isRefused && lastOf.size === 0) return
-        const { entity_name, event_type } = envelope as { entity_name: string; event_type: string }
-        add(`${entity_name} ${event_type}`, isRefused)
+        add(`${named.entity_name} ${named.event_type}`, isRefused)
         add(ALL, isRefused)
-      } else if (isOtherEvent(envelope)) {
-        if (envelope.entity_name !== PROBE) others++
+      } else if (named) {
+        if (named.entity_name !== PROBE) others++
       } else {
         add(ALL, true)
       }
@@ -93,8 +95,16 @@ function refusedOf(last: readonly boolean[]): number {
   return last.filter(Boolean).length
 }
 
-/** An envelope as the platform sends it, of an event that the app does not know. */
-function isOtherEvent(envelope: unknown): envelope is { entity_name: string } {
+/** The names of an event. */
+export interface EventNames {
+  entity_name: string
+  event_type: string
+}
+
+/** The names of an envelope as the platform sends it; undefined if it is none. */
+export function namesIn(envelope: unknown): EventNames | undefined {
   const { entity_name, event_type } = (envelope ?? {}) as Record<string, unknown>
   return typeof entity_name === 'string' && typeof event_type === 'string'
+    ? { entity_name, event_type }
+    : undefined
 }

@@ -1,10 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
-import { createClassifier } from '../../../lib/events/classify.js'
-import { createRegistry } from '../../../lib/events/registry.js'
 import type { Marketplace } from '../../../lib/index.js'
 import { subscriptionPages } from '../../../lib/operations/journal/pages.js'
-import { createIntake } from '../../../lib/work/receiving/intake.js'
-import type { NamedItem } from '../../../lib/work/receiving/requested-reads.js'
+import { createOtherItems } from '../../../lib/work/reading/other-items.js'
 import { jumpingClock } from '../../support/machine/jumping-clock.js'
 import { createScene, newFile, openMarketplace, startPlatform } from '../../support/scene.js'
 import { track } from '../../support/scenes/purchases.js'
@@ -16,50 +13,46 @@ const WORKERS = [
 ] as const
 const DAY = 24 * 60 * 60 * 1_000
 
-describe('notices for other items', () => {
-  it('J32 degrade the health, with a problem that names their item and app.purchasableUid, until a notice for the own item arrives', async () => {
-    const { accept, intake, noted } = setUp(['mine', 'mine-too'])
-    expect(messagesOf(intake)).toEqual([])
-    await accept('create', 'theirs')
-    expect(messagesOf(intake)).toEqual([
-      'the last notice was for another item ("theirs") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
-    ])
-    await accept('update', 'another "one"')
-    await accept('update', null)
-    await accept('updated', 'mine')
-    expect(messagesOf(intake)[0]).toMatch(
-      /^the last 2 notices were for another item \("theirs", "another \\"one\\""\) /,
-    )
-    await accept('update', 'mine-too')
-    expect(messagesOf(intake)).toEqual([])
-    expect(noted).toEqual(['other', 'other', 'none', 'own'])
-  })
-
-  it('J32 do not degrade health beside notices for the own item, unless a day passes with ten of them and no own one', async () => {
-    const { accept, intake, jump } = setUp(['mine'])
-    await accept('create', 'mine')
-    for (let i = 0; i < 9; i++) await accept('update', 'theirs')
+describe('new subscriptions for other items', () => {
+  it('J32 degrade health once a day passes with ten of them and none for an own item, with a problem that names both', () => {
+    const { items, jump, messages } = setUp(['mine', 'mine-too'])
+    items.noteRead('mine', true)
+    for (let i = 0; i < 9; i++) items.noteRead('theirs', true)
     jump(DAY)
-    expect(messagesOf(intake)).toEqual([])
-    await accept('update', 'theirs')
-    expect(messagesOf(intake)).toHaveLength(1)
-    await accept('update', 'mine')
-    for (let i = 0; i < 50; i++) await accept('update', 'theirs')
+    // The regular reads go on.
+    items.noteRead('mine', false)
+    items.noteRead('theirs', false)
+    items.noteRead(null, true)
+    expect(messages()).toEqual([])
+    items.noteRead('another "one"', true)
+    expect(messages()).toEqual([
+      'the last 10 new subscriptions are for another item ("theirs", "another \\"one\\"") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
+    ])
+    items.noteRead('mine-too', true)
+    for (let i = 0; i < 50; i++) items.noteRead(`theirs-${i}`, true)
     jump(DAY - 60_000)
-    expect(messagesOf(intake)).toEqual([])
+    expect(messages()).toEqual([])
     jump(60_000)
-    expect(messagesOf(intake)).toHaveLength(1)
+    expect(messages()[0]).toMatch(/^the last 50 new subscriptions are .*"theirs-0".*"theirs-4"\)/)
+    expect(messages()[0]).not.toContain('theirs-5')
   })
 
-  it('J32 count only once they are on disk, and only a few of them are listed', async () => {
-    const { accept, intake, noted, fail } = setUp(['mine'])
-    fail(new Error('disk full'))
-    await expect(accept('update', 'theirs')).rejects.toThrow('disk full')
-    expect([noted, messagesOf(intake)]).toEqual([[], []])
-    fail(undefined)
-    for (let i = 0; i < 1_000; i++) await accept('update', `theirs-${i}`)
-    expect(messagesOf(intake)[0]).toMatch(/^the last 1000 notices were .*"theirs-0".*"theirs-4"\)/)
-    expect(messagesOf(intake)[0]).not.toContain('theirs-5')
+  it('A230 J32 are not those that deliveries name: anybody with the delivery secret can have made them up', async () => {
+    const { platform, marketplace, deliver, jump } = await createScene()
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    jump(25 * 60 * 60 * 1_000)
+    for (let i = 0; i < 10; i++) {
+      const data = { subscription_uid: `made-up-${i}`, business_id: 'b9', purchasable_uid: 'theirs' }
+      const { status } = await deliver({
+        entity_name: 'purchasable_subscription',
+        event_type: 'created',
+        data,
+      })
+      expect(status).toBe(200)
+    }
+    expect((await marketplace.health()).problems).toEqual([])
   })
 
   it('J32 a misspelt app.purchasableUid shows in health() after the first purchase', async () => {
@@ -78,55 +71,48 @@ describe('notices for other items', () => {
 })
 
 describe('known subscriptions for other items', () => {
-  it('J34 degrade the health as long as none is for the own item', async () => {
-    const { accept, intake } = setUp(['mine', 'mine-too'])
-    intake.otherItems.noteKnown([null])
-    expect(messagesOf(intake)).toEqual([])
-    intake.otherItems.noteKnown(['theirs', null, 'theirs'])
-    intake.otherItems.noteKnown(['others'])
-    expect(messagesOf(intake)).toEqual([
+  it('J34 degrade the health as long as none is for the own item', () => {
+    const { items, messages } = setUp(['mine', 'mine-too'])
+    const noteKnown = (...known: (string | null)[]) => {
+      for (const item of known) items.noteRead(item, false)
+    }
+    noteKnown(null)
+    expect(messages()).toEqual([])
+    noteKnown('theirs', null, 'theirs', 'others')
+    expect(messages()).toEqual([
       'the known subscriptions are for another item ("theirs", "others") and none for app.purchasableUid ("mine", "mine-too"): businesses that bought another item are denied',
     ])
-    for (let i = 0; i < 10; i++) intake.otherItems.noteKnown([`theirs-${i}`])
-    expect(messagesOf(intake)[0]).toContain('("theirs", "others", "theirs-0", "theirs-1", "theirs-2")')
-    intake.otherItems.noteKnown(['theirs', 'mine-too'])
-    intake.otherItems.noteKnown(['theirs'])
-    expect(messagesOf(intake)).toEqual([])
-    // The same holds after a notice for the own item.
-    await accept('update', 'theirs')
-    expect(messagesOf(intake)).toEqual([])
+    for (let i = 0; i < 10; i++) noteKnown(`theirs-${i}`)
+    expect(messages()[0]).toContain('("theirs", "others", "theirs-0", "theirs-1", "theirs-2")')
+    noteKnown('theirs', 'mine-too', 'theirs')
+    expect(messages()).toEqual([])
   })
 
-  it('J34 are no problem after a notice for the own item, and none without app.purchasableUid', async () => {
-    const { accept, intake } = setUp(['mine'])
-    intake.otherItems.noteKnown(['theirs'])
-    await accept('create', 'mine')
-    intake.otherItems.noteKnown(['theirs'])
-    expect(messagesOf(intake)).toEqual([])
-    const any = setUp([]).intake
-    any.otherItems.noteKnown(['theirs'])
-    expect(messagesOf(any)).toEqual([])
+  it('J34 are no problem without app.purchasableUid', () => {
+    const { items, messages } = setUp([])
+    items.noteRead('theirs', true)
+    expect(messages()).toEqual([])
   })
 
   it('A230 J34 are not those of stored subscriptions that were never read: anybody can have made them up', async () => {
-    const { intake } = setUp(['mine'])
+    const { items, messages } = setUp(['mine'])
     const lookAt = (record: object | null) =>
-      intake.otherItems.lookAt(pagesOf([{ subscriptionUid: 's1', record, purchasableUid: 'theirs' }]))
+      items.lookAt(pagesOf([{ subscriptionUid: 's1', record, purchasableUid: 'theirs' }]))
     await lookAt(null)
-    expect(messagesOf(intake)).toEqual([])
+    expect(messages()).toEqual([])
     await lookAt({})
-    expect(messagesOf(intake)).toHaveLength(1)
+    expect(messages()).toHaveLength(1)
   })
 
   it('J34 are no problem if one for the own item is stored behind many old ones', async () => {
-    const { intake } = setUp(['mine'])
+    const { items, messages } = setUp(['mine'])
     const all = Array.from({ length: 1_000 }, (_, at) => ({
       subscriptionUid: String(10_000 + at),
       record: {},
       purchasableUid: at < 990 ? 'theirs' : 'mine',
     }))
-    await intake.otherItems.lookAt(pagesOf(all))
-    expect(messagesOf(intake)).toEqual([])
+    await items.lookAt(pagesOf(all))
+    expect(messages()).toEqual([])
   })
 
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
@@ -222,48 +208,9 @@ describe('a purchase that is announced with a full record', () => {
 })
 
 function setUp(purchasableUids: string[]) {
-  const noted: NamedItem[] = []
-  let failure: Error | undefined
   const { clock, jump } = jumpingClock()
-  const intake = createIntake({
-    classify: createClassifier(createRegistry()),
-    store: {
-      async accept() {
-        if (failure) throw failure
-        return []
-      },
-    },
-    purchasableUids,
-    codeNames: [],
-    isAccess: () => undefined,
-    clock,
-    onAccepted: (_event, item) => item && noted.push(item),
-  })
-
-  async function accept(event: string, item: unknown) {
-    const event_type = event.startsWith('create') ? 'created' : 'update'
-    const data =
-      event === 'updated' || event === 'create with a record'
-        ? { uid: 's1', business_uid: 'b1', purchasable_uid: item }
-        : { subscription_uid: 's1', business_id: 'b1', purchasable_uid: item }
-    await intake.accept([
-      { value: { entity_name: 'purchasable_subscription', event_type, data }, text: null },
-    ])
-  }
-
-  return {
-    accept,
-    intake,
-    noted,
-    jump,
-    fail(error: Error | undefined) {
-      failure = error
-    },
-  }
-}
-
-function messagesOf(intake: Pick<ReturnType<typeof createIntake>, 'problems'>): string[] {
-  return intake.problems().map(({ message }) => message)
+  const items = createOtherItems(purchasableUids, clock)
+  return { items, jump, messages: () => items.problems().map(({ message }) => message) }
 }
 
 /** Stored subscriptions, in pages. */

@@ -5,17 +5,18 @@ import type { StoredSubscription } from '../../store/port/store.js'
 const OTHERS_IN_A_ROW = 10
 /** At most so many stored subscriptions are looked at. Old ones may all be for a former item, and come first. */
 const MOST_LOOKED_AT = 10_000
-/** A bound: a sender with the delivery secret can forge any number of items. */
+/** The most items that the problem names. */
 const MAX_ITEMS_NAMED = 5
 
 /**
- * Detects that all notices, or all known subscriptions, name items of other apps: then `app.purchasableUid` is probably
- * misspelt. Once a notice or a record has named one of the app's own items, a few others are not a problem.
+ * Detects that all known subscriptions, or all new ones, are for items of other apps: then `app.purchasableUid` is probably
+ * misspelt. Beside one for the app's own items a few others are not a problem. Only reads count: an event names what its
+ * sender says.
  */
-export function createOtherItems(purchasableUids: readonly string[], clock: Clock) {
-  /** Items named since the last notice for one of the app's own, oldest first. */
-  const items = new Set<string>()
-  let notices = 0
+export function createOtherItems(purchasableUids: readonly string[], clock: Pick<Clock, 'monotonic'>) {
+  /** Items of new subscriptions since the last new one for one of the app's own. */
+  const newItems = new Set<string>()
+  let newOthers = 0
   let ownAt: number | undefined
   /** Items of known subscriptions, while none of them is one of the app's own. */
   const knownItems = new Set<string>()
@@ -28,33 +29,34 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
     return [problemOf('other_items_only', message)]
   }
 
-  function areAllOthers(): boolean {
-    if (ownAt === undefined) return notices > 0
-    return notices >= OTHERS_IN_A_ROW && clock.monotonic() - ownAt >= DAY
+  function addTo(items: Set<string>, item: string) {
+    if (items.size < MAX_ITEMS_NAMED) items.add(item)
   }
 
-  const otherItems = {
-    note(item: string | null) {
-      if (item === null) return
-      if (purchasableUids.includes(item)) {
-        items.clear()
-        knownItems.clear()
-        notices = 0
-        ownAt = clock.monotonic()
-        return
-      }
-      notices++
-      if (items.size < MAX_ITEMS_NAMED) items.add(item)
-    },
+  /** The items of subscriptions that were read. */
+  function noteKnown(known: readonly (string | null)[]) {
+    if (known.some((item) => item !== null && purchasableUids.includes(item))) {
+      knownItems.clear()
+      ownAt ??= clock.monotonic()
+    }
+    if (ownAt !== undefined) return
+    for (const item of known) if (item !== null) addTo(knownItems, item)
+  }
 
-    /** The items of subscriptions that the store has, or that a read has shown. */
-    noteKnown(known: readonly (string | null)[]) {
-      if (known.some((item) => item !== null && purchasableUids.includes(item))) {
-        knownItems.clear()
-        ownAt ??= clock.monotonic()
+  return {
+    /** The item that a read has shown. `isNew`: the subscription was never read before. */
+    noteRead(item: string | null, isNew: boolean) {
+      if (item === null || purchasableUids.length === 0) return
+      noteKnown([item])
+      if (!isNew) return
+      if (purchasableUids.includes(item)) {
+        newItems.clear()
+        newOthers = 0
+        ownAt = clock.monotonic()
+      } else {
+        newOthers++
+        addTo(newItems, item)
       }
-      if (ownAt !== undefined || purchasableUids.length === 0) return
-      for (const item of known) if (item !== null && knownItems.size < MAX_ITEMS_NAMED) knownItems.add(item)
     },
 
     /**
@@ -70,17 +72,14 @@ export function createOtherItems(purchasableUids: readonly string[], clock: Cloc
         count += page.length
         if (purchasableUids.some((own) => stored.has(own)) || count >= MOST_LOOKED_AT) break
       }
-      otherItems.noteKnown([...stored])
+      noteKnown([...stored])
     },
 
     problems(): HealthProblem[] {
-      if (areAllOthers()) {
-        const count = notices === 1 ? 'the last notice was' : `the last ${notices} notices were`
-        return problem(count, items)
-      }
       if (knownItems.size > 0) return problem('the known subscriptions are', knownItems)
-      return []
+      const areAllOthers =
+        newOthers >= OTHERS_IN_A_ROW && ownAt !== undefined && clock.monotonic() - ownAt >= DAY
+      return areAllOthers ? problem(`the last ${newOthers} new subscriptions are`, newItems) : []
     },
   }
-  return otherItems
 }
