@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { HOUR } from '../../lib/base/clock.js'
 import { answerNow, createEntitlementChanges, itemsOf } from '../../lib/entitlement/entitlement-change.js'
-import type { Entry, Subscription } from '../../lib/store/port/store.js'
+import type { Entry, StoredEntitlement, Subscription } from '../../lib/store/port/store.js'
 import { record, ruled, subscriptionOf } from '../support/scenes/reader.js'
 
 const NOW = Date.parse('2026-01-04T00:00:00Z')
@@ -70,15 +70,16 @@ describe('the answer for a handler', () => {
 
 describe('the payload of several entries', () => {
   it('has what is true after all of them, with the id and the cause of the last one', async () => {
+    const stored: StoredEntitlement[] = [
+      { id: 'e1', business_uid: 'b', cause: 'event', before: 'basic', after: null },
+      { id: 'e2', business_uid: 'b', cause: 'clock', before: null, after: 'pro' },
+    ]
     const changeOf = createEntitlementChanges({
-      store: { subscriptionsOf: async () => [read('pro')] },
+      store: { subscriptionsOf: async () => [read('pro')], entitlementsFrom: async () => stored },
       rules: RULES,
       now: () => NOW,
     })
-    const entries = [
-      { id: 'e1', business_uid: 'b', cause: 'event', before: 'basic', after: null },
-      { id: 'e2', business_uid: 'b', cause: 'clock', before: null, after: 'pro' },
-    ].map((payload) => ({ payload: JSON.stringify(payload) }) as Entry)
+    const entries = stored.map((payload) => ({ id: payload.id, payload: JSON.stringify(payload) }) as Entry)
     expect(await changeOf(entries)).toEqual({
       id: 'e2',
       business_uid: 'b',

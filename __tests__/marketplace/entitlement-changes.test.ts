@@ -75,6 +75,19 @@ describe.each(ENGINE_NAMES)('H224 onEntitlementChange on %s', (name) => {
     expect(calls.map(({ entitled }) => entitled)).toEqual(calls.map(() => true))
   })
 
+  it('says which items were there before its change, also when it is told after later changes', async () => {
+    const { platform, marketplace } = await scene(BOTH_ITEMS)
+    const calls = callsOf(marketplace)
+    await buy(platform, marketplace)
+    await until('the purchase is told', () => calls.length === 1)
+    const [first] = await entriesOf(marketplace)
+    platform.purchase({ business_uid: B1, purchasable_uid: OTHER_ITEM, payment: 'succeeded' })
+    await until('the second purchase is told', () => calls.length === 2)
+    await marketplace.journal.replay(first?.id as string)
+    await until('the first one is told again', () => calls.length === 3)
+    expect(itemsOf(calls).at(-1)).toEqual([[], [OUR_ITEM, OTHER_ITEM].sort()])
+  })
+
   it('tells both businesses when a subscription moves', async () => {
     const { platform, marketplace } = await scene()
     const calls = callsOf(marketplace)

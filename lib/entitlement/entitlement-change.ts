@@ -40,17 +40,18 @@ export interface EntitlementChange {
  * with `entitlement_unknown` while an import without announcements is being read, and with the store's own error.
  */
 export function createEntitlementChanges(options: {
-  store: Pick<Store, 'subscriptionsOf'>
+  store: Pick<Store, 'subscriptionsOf' | 'entitlementsFrom'>
   rules: DecisionRules
   now(): number
 }) {
   const { store, rules, now } = options
 
   return async function entitlementChangeOf(entries: readonly Entry[]): Promise<EntitlementChange> {
-    const flips = entries.map(({ payload }) => JSON.parse(payload) as StoredEntitlement)
-    const { id, business_uid, cause } = flips.at(-1) as StoredEntitlement
+    const [first, last] = [entries[0], entries.at(-1)] as [Entry, Entry]
+    const { id, business_uid, cause } = JSON.parse(last.payload) as StoredEntitlement
     const subscriptions = await store.subscriptionsOf(business_uid)
-    const items = itemsOf(subscriptions, flips)
+    // Afterwards, so they have all that the subscriptions have: to take back what came since then changes nothing.
+    const items = itemsOf(subscriptions, await store.entitlementsFrom(first.id))
     const { reason, accessUntil } = answerNow(business_uid, subscriptions, rules, now())
     return {
       id,
@@ -65,8 +66,8 @@ export function createEntitlementChanges(options: {
 }
 
 /**
- * The items that entitle a business, as last read, and those before these flips. The flips are taken back from the last to the
- * first, because an item may have ended and begun again.
+ * The items that entitle a business, as last read, and those before these flips and all later ones. The flips are taken back
+ * from the last to the first, because an item may have ended and begun again.
  */
 export function itemsOf(
   subscriptions: readonly Pick<Subscription, 'entitles' | 'record'>[],

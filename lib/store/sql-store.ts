@@ -197,6 +197,7 @@ export function createSqlStore(
 
     listEntries: (filter) => whileOpen(() => entries.list(filter)),
     getEntry: (id) => whileOpen(() => entries.get(id)),
+    entitlementsFrom: (id) => whileOpen(() => entries.entitlementsFrom(id)),
     listSubscriptions: (filter) => read((db) => subscriptions.list(db, filter)),
     listBusinesses: (page) => read((db) => subscriptions.listBusinesses(db, page)),
     timelineOf: (businessUid, timeline) => whileOpen(() => timelineOf(businessUid, timeline)),

@@ -1,7 +1,7 @@
 import { MINUTE } from '../../base/clock.js'
 import { nextTurn } from '../../base/waiting.js'
 import { ENTRY_KINDS, ENTRY_STATUSES } from '../port/journal.js'
-import type { EntryFilter, JournalEntry } from '../port/store.js'
+import type { EntryFilter, JournalEntry, StoredEntitlement } from '../port/store.js'
 import type { ClockOffset } from '../sql/clock-offset.js'
 import type { Engine } from '../sql/engine.js'
 import type { JournalTable } from '../sql/schema.js'
@@ -27,6 +27,16 @@ export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: 
     async get(id: string): Promise<JournalEntry | undefined> {
       const [entry] = await entriesOf([{ id, bytes: 0 }])
       return entry
+    },
+
+    async entitlementsFrom(id: string): Promise<StoredEntitlement[]> {
+      const rows = await read((db) =>
+        sql<{ payload: string }>`
+          select later.payload from journal as first
+          join journal as later on later.business_uid = first.business_uid and later.kind = 'entitlement' and later.seq >= first.seq
+          where first.id = ${id} order by later.seq`.execute(db),
+      )
+      return rows.map(({ payload }) => JSON.parse(payload))
     },
   }
 

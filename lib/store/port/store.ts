@@ -29,6 +29,7 @@ import type {
   ReadClaim,
   ReadFinish,
   RefreshRequest,
+  StoredEntitlement,
   Subscription,
 } from './subscriptions.js'
 
@@ -151,6 +152,8 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   listEntries(filter: EntryFilter): Promise<JournalEntry[]>
   /** The entry with this id, or undefined. */
   getEntry(id: string): Promise<JournalEntry | undefined>
+  /** The payloads of this entry about an entitlement, and of all later ones of its business, in the order of their writing. */
+  entitlementsFrom(id: string): Promise<StoredEntitlement[]>
   /** Subscriptions, sorted by the bytes of their uids. */
   listSubscriptions(filter: SubscriptionFilter): Promise<StoredSubscription[]>
   /** Businesses with a subscription, each once, after this one in the order of the database. */

@@ -78,6 +78,17 @@ export const ENTITLEMENTS: Checks = {
     )
   },
 
+  async 'entitlementsFrom: has an entry and all later ones of its business, whatever became of them'(lab) {
+    await lab.handle(['entitlement'])
+    await lab.end([await oneOf(lab)], DONE)
+    for (const id of ['e2', 'e3']) await wake(lab, id)
+    await lab.request('other', 'b2')
+    await lab.read('purchased', gives('of b2', null, 'basic', 'b2'))
+    const from = async (id: string) => (await lab.entitlementsFrom(id)).map((each) => each.id)
+    same([await from('e1'), await from('e2'), await from('e3')], [['e1', 'e2', 'e3'], ['e2', 'e3'], ['e3']])
+    same(await from('none'), [])
+  },
+
   async 'entitlements: two subscriptions that begin or end in one transaction are not mistaken for each other'(
     lab,
   ) {
