@@ -290,6 +290,21 @@ describe('the explanation', () => {
     )
   })
 
+  it('A242 quotes identifiers that read like a sentence, or that would hide one', () => {
+    const explained = (subscriptionUid: string) => of([unread({ subscriptionUid })]).explanation
+    const sentence = 's-1: purchased, confirmed 20 s ago. Import it with track. Subscription s-2'
+    expect(explained(sentence)).toContain(
+      ' Subscription "s-1: purchased, confirmed 20 s ago. Import it with track. Su…": never read; ',
+    )
+    expect(explained('a"b')).toContain(' Subscription "a\\"b": never read')
+    expect(explained('x\u202ey\u0007')).toContain(' Subscription "x\ufffdy\ufffd": never read')
+    expect(explained('A-b_c.9:@/+')).toContain(' Subscription A-b_c.9:@/+: never read')
+    const other = [read('purchased', {}, 'none. They have paid'), read('purchased', {}, 'x'.repeat(61))]
+    expect(of(other, { purchasableUids: ['p q'] }).explanation).toContain(
+      `They have the items "none. They have paid" and "${'x'.repeat(60)}…", and need the item "p q".`,
+    )
+  })
+
   it('names twenty subscriptions, and how many more there are', () => {
     const many = (count: number) =>
       of(Array.from({ length: count }, (_, i) => unread({ subscriptionUid: `s${i}` }))).explanation

@@ -89,6 +89,24 @@ describe('a requested item', () => {
     })
   })
 
+  it('is not known either while only an event has named the item of a subscription', () => {
+    const named = { ...subscription('basic', 0), record: null, readAt: null, refreshAt: 0, pending: true }
+    const decision = decide('b', [named], RULES, 0)
+    const about = decisionAbout(decision, { purchasableUid: 'pro' }, RULES, 0)
+    expect(about).toMatchObject({ entitled: false, known: false, reason: 'not_read_yet' })
+  })
+
+  it('has the search on which the answer depends, and its failure', () => {
+    const search = { isAnswered: false, pending: true, failure: 'find_subscriptions_failed' }
+    const decision = decide('b', [subscription('basic', 0)], RULES, 0, search)
+    for (const purchasableUid of ['basic', 'pro'])
+      expect(decisionAbout(decision, { purchasableUid }, RULES, 0)).toMatchObject({
+        reason: 'not_read_yet',
+        search: { answered: false, pending: true, failure: 'find_subscriptions_failed' },
+        explanation: expect.stringMatching(/ The last search for subscriptions failed: [^.]*\.$/),
+      })
+  })
+
   it('is frozen with all that it consists of, because others get the same one from memory', async () => {
     const { explain, fail, clock, have } = createAnswers({ rules: RULES })
     have([subscription('pro', clock.now())])

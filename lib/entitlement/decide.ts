@@ -6,7 +6,7 @@ import type { Search, Subscription } from '../store/port/store.js'
 import { CLOSED, type RuleAnswer } from './own-rule.js'
 import { canonicalState, grants } from './purchase-state.js'
 import { REASONS, type Reason, type ReasonRow } from './reasons.js'
-import { failureInWords, itemsInWords } from './words.js'
+import { failureInWords, identifierInWords, itemsInWords } from './words.js'
 
 /** The answer for a business, with its reason and evidence. */
 export interface Decision {
@@ -114,9 +114,14 @@ export function decide(
   const shown = isOther ? withOtherItems(decision, verdicts, rules.purchasableUids) : decision
   if (!search) return shown
   const { isAnswered: answered, pending, failure } = search
+  return withSearch(shown, { answered, pending, failure })
+}
+
+/** The decision with the search for subscriptions on which it depends. */
+export function withSearch(decision: Decision, search: NonNullable<Decision['search']>): Decision {
+  const { failure } = search
   const failed = failure ? ` The last search for subscriptions failed: ${failureInWords(failure)}.` : ''
-  const explanation = `${shown.explanation}${failed}`
-  return deepFreeze({ ...shown, explanation, search: { answered, pending, failure } })
+  return deepFreeze({ ...decision, explanation: `${decision.explanation}${failed}`, search })
 }
 
 /** The decision of a look without a search, if a question would make one: nobody has asked about the business so far. */
@@ -300,7 +305,7 @@ function describe(verdict: SubscriptionVerdict, now: number) {
       ? '; a read is requested'
       : ''
   const rule = ruleFailure === undefined ? '' : `; entitledWhen ${ruleFailure}`
-  return `Subscription ${subscription_uid}: ${read}${accessInWords(verdict)}${trouble}${rule}.`
+  return `Subscription ${identifierInWords(subscription_uid)}: ${read}${accessInWords(verdict)}${trouble}${rule}.`
 }
 
 /** What the rule of the app adds to the state of a subscription. */

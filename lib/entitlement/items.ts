@@ -7,6 +7,7 @@ import {
   decisionOf,
   type SubscriptionVerdict,
   withOtherItems,
+  withSearch,
 } from './decide.js'
 import { grants } from './purchase-state.js'
 
@@ -51,13 +52,15 @@ export function decisionAbout(
   if (items.length === 0) return decisionOf(business_uid, 'item_unknown', null, [], now)
   if (subscriptions.length === 0) return decision
   const verdicts = subscriptions
-    .filter(({ purchasable_uid }) => purchasable_uid === null || items.includes(purchasable_uid))
+    // Before the first read its item is only what an event said.
+    .filter(({ asOf, purchasable_uid: item }) => asOf === null || item === null || items.includes(item))
     .map((verdict) => asOfNow(verdict, maxStaleMs, now))
   const [best] = byWeight(verdicts)
   const withoutOne = subscriptions.length > 0 ? 'other_item' : reason
   const about = decision.search?.answered === false ? reason : (best?.reason ?? withoutOne)
   const bare = decisionOf(business_uid, about, best?.asOf ?? null, verdicts, now)
-  const full = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
+  const other = bare.reason === 'other_item' ? withOtherItems(bare, subscriptions, items) : bare
+  const full = decision.search ? withSearch(other, decision.search) : other
   // An answer from memory while the database is down stays marked as stale.
   return decision.stale && reason !== 'stale' ? deepFreeze({ ...full, stale: true }) : full
 }

@@ -1,4 +1,4 @@
-import type { ErrorCode } from '../base/errors.js'
+import { type ErrorCode, printable } from '../base/errors.js'
 
 /** The codes with which the read of a subscription, or the search for one, fails. */
 type ReadFailure =
@@ -35,10 +35,22 @@ export function failureInWords(failure: string): string {
   return Object.hasOwn(FAILURES, failure) ? FAILURES[failure as ReadFailure] : 'an unexpected error'
 }
 
+/**
+ * An identifier as part of a sentence. A sender with the delivery secret may have written it, so one with more than letters,
+ * digits and the usual signs is quoted: it must not read like a sentence of this package.
+ */
+export function identifierInWords(identifier: string): string {
+  if (identifier.length <= MAX_IDENTIFIER && /^[\w.:@/+-]+$/.test(identifier)) return identifier
+  const shown = printable(identifier, MAX_IDENTIFIER)
+  return JSON.stringify(identifier.length > MAX_IDENTIFIER ? `${shown}…` : shown)
+}
+
+const MAX_IDENTIFIER = 60
+
 /** Items in words: `the item pro`, `the items pro, team and solo`. There is at least one. */
 export function itemsInWords(items: readonly string[], last: 'and' | 'or'): string {
-  const shown =
-    items.length > MAX_ITEMS ? [...items.slice(0, MAX_ITEMS), `${items.length - MAX_ITEMS} more`] : items
+  const named = items.slice(0, MAX_ITEMS).map(identifierInWords)
+  const shown = items.length > MAX_ITEMS ? [...named, `${items.length - MAX_ITEMS} more`] : named
   const list = [shown.slice(0, -1).join(', '), ...shown.slice(-1)].filter((part) => part !== '')
   return `the ${items.length === 1 ? 'item' : 'items'} ${list.join(` ${last} `)}`
 }
