@@ -29,6 +29,10 @@ describe('a file of customers', () => {
       '\ufeffname,"business_uid",subscription_uid\r\n"A, ""Ltd""\nLondon",b1,s1\r\nB,b2,s2\r\n',
     ],
     ['CSV with semicolons', 'business_uid;subscription_uid\nb1;s1\n\nb2; s2'],
+    [
+      'CSV with separators and an end of a line in a quoted name of a column',
+      'subscription_uid;business_uid;"Name, of\n""the"" company, city; or both"\ns1;b1;A\ns2;b2;B',
+    ],
     ['CSV with tabs', 'subscription_uid\tbusiness_uid\ns1\tb1\ns2\tb2'],
     [
       'JSON Lines',
@@ -78,6 +82,7 @@ describe('a file of customers', () => {
   it.each([
     ['', 'it is empty'],
     ['uid,business\ns1,b1', 'no column subscription_uid and no business_uid'],
+    ['subscription_uid,business_uid,"name\ns1,b1', 'a quote is not closed'],
     ['[{"subscription_uid":"s1"}]', 'it is a JSON array'],
     [Buffer.from([0x73, 0xff, 0xfe, 0x0a]), 'not UTF-8'],
   ])('without a usable line ends the command with 2 before anything is done: %j', async (text, why) => {

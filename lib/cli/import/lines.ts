@@ -50,9 +50,7 @@ export async function openCustomers(file: string, stdin: NodeJS.ReadableStream):
       fix: 'Write one object on each line (JSON Lines): jq -c ".[]" file.json > file.jsonl',
     })
   const rows =
-    start === '{'
-      ? rowsOfJson(first, lines)
-      : rowsOfCsv(lines, headerOf(first.text, file), separatorOf(first.text))
+    start === '{' ? rowsOfJson(first, lines) : rowsOfCsv(await recordFrom(first, lines), lines, file)
   const places = new Map<number, { number: number; fault: string | undefined }>()
 
   return {
@@ -82,15 +80,6 @@ async function firstLine(lines: AsyncIterator<Line>): Promise<Line | undefined> 
     if (done) return undefined
     if (value.fault || value.text.trim() !== '') return value
   }
-}
-
-function headerOf(text: string, file: string): (string | undefined)[] {
-  const names = text.split(separatorOf(text)).map((name) => name.trim().replace(/^"(.*)"$/, '$1'))
-  const missing = COLUMNS.filter((column) => !names.includes(column))
-  if (missing.length === 0) return names
-  throw new Stop(USAGE, `Cannot use ${file}: its header has no column ${missing.join(' and no ')}`, {
-    fix: 'Write the names of the columns into the first line: subscription_uid,business_uid. Other columns are allowed.',
-  })
 }
 
 async function* rowsOfJson(first: Line, rest: AsyncIterator<Line>): AsyncGenerator<Row> {
@@ -133,7 +122,7 @@ interface Line {
   text: string
   number: number
   /** Why the line has no text, as a phrase. The other lines of the file can be used. */
-  fault?: string
+  fault?: string | undefined
 }
 
 const LONGEST = 1024 * 1024
@@ -179,33 +168,39 @@ function textIn(parts: readonly Uint8Array[]): Omit<Line, 'number'> {
   }
 }
 
-/** The separator of the columns: the most frequent of comma, semicolon and tab in the header. */
-export function separatorOf(header: string): string {
-  const [most] = [',', ';', '\t'].sort((a, b) => header.split(b).length - header.split(a).length)
+/** Rows of CSV (RFC 4180) by column name, after their header. */
+function rowsOfCsv(header: Line, lines: AsyncIterator<Line>, file: string): AsyncGenerator<Row> {
+  if (header.fault)
+    throw new Stop(USAGE, `Cannot use ${file}: in its header, ${header.fault}`, { fix: FIX_OF_HEADER })
+  const separator = separatorOf(header.text)
+  const names = cellsOf(header.text, separator).map((name) => name.trim())
+  const missing = COLUMNS.filter((column) => !names.includes(column))
+  if (missing.length === 0) return rowsAfter(names, separator, lines)
+  throw new Stop(USAGE, `Cannot use ${file}: its header has no column ${missing.join(' and no ')}`, {
+    fix: FIX_OF_HEADER,
+  })
+}
+
+const FIX_OF_HEADER =
+  'Write the names of the columns into the first line: subscription_uid,business_uid. Other columns are allowed.'
+
+/** The separator of the columns: the most frequent of comma, semicolon and tab in the header, outside of quotes. */
+function separatorOf(header: string): string {
+  const [most] = [',', ';', '\t'].sort((a, b) => cellsOf(header, b).length - cellsOf(header, a).length)
   return most as string
 }
 
-/** Rows of CSV (RFC 4180) by column name. A quoted field may contain separators, quotes and line ends. */
-export async function* rowsOfCsv(
-  lines: AsyncIterator<Line>,
-  names: readonly (string | undefined)[],
+async function* rowsAfter(
+  names: readonly string[],
   separator: string,
+  lines: AsyncIterator<Line>,
 ): AsyncGenerator<Row> {
   for (;;) {
     const { done, value: first } = await lines.next()
     if (done) return
-    let { text, fault } = first
-    let isOpen = hasOddQuotes(text)
-    while (isOpen && text.length <= LONGEST) {
-      const { done: isLast, value: more } = await lines.next()
-      if (isLast) break
-      text += `\n${more.text}`
-      fault ??= more.fault
-      if (hasOddQuotes(more.text)) isOpen = false
-    }
-    if (isOpen) fault ??= 'a quote is not closed'
+    const { number, text, fault } = await recordFrom(first, lines)
     if (fault) {
-      yield { number: first.number, value: {}, fault }
+      yield { number, value: {}, fault }
       continue
     }
     if (text.trim() === '') continue
@@ -216,12 +211,28 @@ export async function* rowsOfCsv(
     const isWrongLength = cells.length !== names.length
     yield isWrongLength
       ? {
-          number: first.number,
+          number,
           value: {},
           fault: `it has ${plural(cells.length, 'column')}, but the header has ${names.length}`,
         }
-      : { number: first.number, value, fault: undefined }
+      : { number, value, fault: undefined }
   }
+}
+
+/** The record that begins with this line. A quoted field may contain separators, quotes and line ends. */
+async function recordFrom(first: Line, rest: AsyncIterator<Line>): Promise<Line> {
+  const { number } = first
+  let { text, fault } = first
+  let isOpen = hasOddQuotes(text)
+  while (isOpen && text.length <= LONGEST) {
+    const { done, value: more } = await rest.next()
+    if (done) break
+    text += `\n${more.text}`
+    fault ??= more.fault
+    if (hasOddQuotes(more.text)) isOpen = false
+  }
+  if (isOpen) fault ??= 'a quote is not closed'
+  return { number, text, fault }
 }
 
 /** Whether the text opens or closes a quoted field. */
