@@ -173,7 +173,7 @@ function rowsOfCsv(header: Line, lines: AsyncIterator<Line>, file: string): Asyn
   if (header.fault)
     throw new Stop(USAGE, `Cannot use ${file}: in its header, ${header.fault}`, { fix: FIX_OF_HEADER })
   const separator = separatorOf(header.text)
-  const names = cellsOf(header.text, separator).map((name) => name.trim())
+  const names = cellsOf(header.text, separator)
   const missing = COLUMNS.filter((column) => !names.includes(column))
   if (missing.length === 0) return rowsAfter(names, separator, lines)
   throw new Stop(USAGE, `Cannot use ${file}: its header has no column ${missing.join(' and no ')}`, {
@@ -206,7 +206,7 @@ async function* rowsAfter(
     if (text.trim() === '') continue
     const cells = cellsOf(text, separator)
     const value = Object.fromEntries(
-      names.flatMap((name, i) => (name ? [[name, textOfCell(cells[i]?.trim() ?? '')]] : [])),
+      names.flatMap((name, i) => (name ? [[name, textOfCell(cells[i] ?? '')]] : [])),
     )
     const isWrongLength = cells.length !== names.length
     yield isWrongLength
@@ -240,18 +240,20 @@ function hasOddQuotes(text: string): boolean {
   return text.split('"').length % 2 === 0
 }
 
+/** The cells of a record. White space at the ends of a cell is a part of it only within quotes. */
 function cellsOf(text: string, separator: string): string[] {
   const cells: string[] = []
-  let cell = ''
+  let start = 0
   let isQuoted = false
   for (let i = 0; i < text.length; i++) {
-    const char = text[i] as string
-    if (isQuoted && char === '"' && text[i + 1] === '"') cell += text[i++]
-    else if (char === '"') isQuoted = !isQuoted
-    else if (char === separator && !isQuoted) {
-      cells.push(cell)
-      cell = ''
-    } else cell += char
+    if (text[i] === '"') isQuoted = !isQuoted
+    if (text[i] !== separator || isQuoted) continue
+    cells.push(text.slice(start, i))
+    start = i + 1
   }
-  return [...cells, cell]
+  return [...cells, text.slice(start)].map(unquoted)
+}
+
+function unquoted(cell: string): string {
+  return cell.trim().replace(/"([^"]*(?:""[^"]*)*)"/g, (_, quoted: string) => quoted.replaceAll('""', '"'))
 }

@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { JournalFilter } from '../../index.js'
-import { trimmed } from '../terminal/command-options.js'
+import { notBlank } from '../terminal/command-options.js'
 import { Stop, USAGE } from '../terminal/exit-codes.js'
 
 /** The options that select entries. */
@@ -34,9 +34,9 @@ export function addFilterOptions(command: Command): Command {
         'action',
       ]),
     )
-    .option('--name <event>', 'events of this registration name', trimmed)
-    .option('--business <uid>', 'entries of this business', trimmed)
-    .option('--subscription <uid>', 'entries of this subscription', trimmed)
+    .option('--name <event>', 'events of this registration name', notBlank)
+    .option('--business <uid>', 'entries of this business', notBlank)
+    .option('--subscription <uid>', 'entries of this subscription', notBlank)
     .option('--since <time>', 'received at this time or later: ISO 8601 with Z or an offset, or a day')
     .option('--until <time>', 'received before this time')
 }

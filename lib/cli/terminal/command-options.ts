@@ -11,11 +11,10 @@ export function collected(text: string, before: string[] = []): string[] {
   return [...before, text]
 }
 
-/** The text without leading and trailing white space. */
-export function trimmed(text: string): string {
-  const value = text.trim()
-  if (value === '') throw new InvalidArgumentError('The value is empty.')
-  return value
+/** A text as it is. One that is only white space is a mistake: a variable of the shell that is not set. */
+export function notBlank(text: string): string {
+  if (text.trim() === '') throw new InvalidArgumentError('The value is empty.')
+  return text
 }
 
 /** An absolute http or https address. */
