@@ -1,6 +1,8 @@
 import { statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, describe, expect, it } from '@jest/globals'
+import type { Command, Option } from 'commander'
+import { createProgram } from '../../lib/cli/program.js'
 import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
 import { auditUid } from '../../lib/store/journal/audit.js'
 import type { Simulator } from '../../lib/testing/index.js'
@@ -338,6 +340,33 @@ describe('K277 the exit codes of the page', () => {
     expect(await pictureOf(world.store)).toEqual(before)
   })
 
+  it.each(COMMANDS)('%s: 2 for each empty value, and nothing is written', async (name) => {
+    const before = await pictureOf(world.store)
+    const { env } = world
+    const { command, global } = commandOf(name)
+    const mandatory = command.options
+      .filter((option) => option.mandatory)
+      .flatMap(({ long, required }) => [String(long), ...(required ? ['http://a'] : [])])
+    const lines = [
+      ...[...command.options, ...global]
+        // An empty name of a person counts as none.
+        .filter(({ required, optional, long }) => (required || optional) && long !== '--actor')
+        .map(({ long }) => [String(long), '']),
+      ...command.registeredArguments.map((_, at, all) => [
+        ...mandatory,
+        ...all.map((each, i) => (i === at ? '' : (each.argChoices?.[0] ?? 'http://a'))),
+      ]),
+    ]
+    for (const line of lines) {
+      const { code, stdout, stderr } = await runCliHere([...name.split(' '), ...line], { env })
+      expect({ line, code, stdout, stderr }).toMatchObject({
+        ...{ line, code: 2, stdout: '' },
+        stderr: expect.stringMatching(/^error: .*(argument|value) '' is invalid/),
+      })
+    }
+    expect(await pictureOf(world.store)).toEqual(before)
+  })
+
   it('70: an error in this program, and 130: interrupted by a signal', async () => {
     const cwd = temporaryFolder()
     writeFileSync(join(cwd, 'options.mjs'), "export default { get app() { throw new Error('unheard of') } }")
@@ -359,6 +388,15 @@ describe('K277 the exit codes of the page', () => {
     expect(statSync(world.backup).mode & 0o777).toBe(0o600)
   })
 })
+
+/** The command of this name, and the options of every command. */
+function commandOf(name: string): { command: Command; global: readonly Option[] } {
+  const program = createProgram('0.0.0', () => async () => {})
+  const command = name
+    .split(' ')
+    .reduce((of, word) => of.commands.find((each) => each.name() === word) as Command, program)
+  return { command, global: program.options.filter(({ long }) => long !== '--version') }
+}
 
 interface World {
   store: string

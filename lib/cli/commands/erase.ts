@@ -16,7 +16,7 @@ export function addErase(program: Command, act: Act) {
         'by the uid. If the business still has the app, its next event stores new data.',
     )
     .argument('<business>', 'the uid of the business', notBlank)
-    .option('--yes <uid>', 'the uid again, instead of typing it')
+    .option('--yes <uid>', 'the uid again, instead of typing it', notBlank)
     .addHelpText(
       'after',
       examples(

@@ -13,7 +13,7 @@ export function addExport(program: Command, act: Act) {
     .summary('print the stored data of a business as JSON')
     .description('Print the stored data of a business as one JSON document, with or without --json.')
     .argument('<business>', 'the uid of the business', notBlank)
-    .option('--out <file>', 'write it into a new file that only you can read')
+    .option('--out <file>', 'write it into a new file that only you can read', notBlank)
     .addHelpText('after', examples('export business-1', 'export business-1 --out business-1.json'))
     .action(
       act(async (context, business: string, { out: file }: { out?: string }) => {

@@ -15,14 +15,17 @@ export function addHistory(program: Command, act: Act) {
     )
     .argument('<business>', 'the uid of the business', notBlank)
     .option('--limit <count>', 'show at most this many', wholeNumber, 50)
-    .option('--before <id or time>', 'only items before this item or time')
+    .option('--before <id or time>', 'only items before this item or time', notBlank)
     .addHelpText('after', examples('history business-1', 'history business-1 --limit 10 --json'))
     .action(
       act(async (context, business: string, { limit, before }: { limit: number; before?: string }) => {
         const { out } = context
         const { paint } = out
         const marketplace = await context.open()
-        const items = await marketplace.businesses.history(business, { limit, ...(before ? { before } : {}) })
+        const items = await marketplace.businesses.history(business, {
+          limit,
+          ...(before === undefined ? {} : { before }),
+        })
         if (out.isJson) for (const item of items) out.result(item, () => '')
         else if (items.length > 0) out.result(items, () => textOf(items))
         if (items.length === 0)

@@ -37,8 +37,12 @@ export function addFilterOptions(command: Command): Command {
     .option('--name <event>', 'events of this registration name', notBlank)
     .option('--business <uid>', 'entries of this business', notBlank)
     .option('--subscription <uid>', 'entries of this subscription', notBlank)
-    .option('--since <time>', 'received at this time or later: ISO 8601 with Z or an offset, or a day')
-    .option('--until <time>', 'received before this time')
+    .option(
+      '--since <time>',
+      'received at this time or later: ISO 8601 with Z or an offset, or a day',
+      notBlank,
+    )
+    .option('--until <time>', 'received before this time', notBlank)
 }
 
 export function filterFrom(given: FilterOptions): JournalFilter {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { JournalEntry } from '../../index.js'
-import { examples, wholeNumber } from '../terminal/command-options.js'
+import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE } from '../terminal/exit-codes.js'
 import { shortTime, table } from '../terminal/layout.js'
@@ -11,7 +11,7 @@ export function addJournalList(journal: Command, act: Act) {
     .summary('list entries, newest first')
     .description('List entries, newest first. With --json, one entry with its payload on each line.')
     .option('--limit <count>', 'show at most this many', wholeNumber, 50)
-    .option('--before <id>', 'only entries before this one')
+    .option('--before <id>', 'only entries before this one', notBlank)
     .addHelpText('after', examples('journal list --dead', 'journal list --business b1 --since 2026-03-01'))
     .action(
       act(async (context, given: FilterOptions & { limit: number; before?: string }) => {
@@ -19,7 +19,11 @@ export function addJournalList(journal: Command, act: Act) {
         const { limit, before } = given
         const filter = filterFrom(given)
         const marketplace = await context.open()
-        const entries = await marketplace.journal.list({ ...filter, limit, ...(before ? { before } : {}) })
+        const entries = await marketplace.journal.list({
+          ...filter,
+          limit,
+          ...(before === undefined ? {} : { before }),
+        })
         if (out.isJson) for (const entry of entries) out.result(entry, () => '')
         else if (entries.length > 0) out.result(entries, () => textOf(entries))
         if (entries.length === 0) out.note('No entry matches.')

@@ -8,7 +8,7 @@ export function wholeNumber(text: string): number {
 
 /** For an option that may be given more than once. */
 export function collected(text: string, before: string[] = []): string[] {
-  return [...before, text]
+  return [...before, notBlank(text)]
 }
 
 /** A text as it is. One that is only white space is a mistake: a variable of the shell that is not set. */
