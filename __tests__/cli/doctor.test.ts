@@ -3,6 +3,7 @@ import { beforeAll, describe, expect, it } from '@jest/globals'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile } from '../support/clean-up.js'
 import { ENGINE_NAMES, useEngine } from '../support/engines/engines.js'
+import { openStoreWithSql } from '../support/engines/store-with-sql.js'
 import { notice } from '../support/events.js'
 import { quietWarnings } from '../support/output.js'
 import { jsonLines, runCli, runCliHere, settingsFor } from '../support/processes/cli.js'
@@ -191,6 +192,31 @@ describe('doctor', () => {
     expect([named.checks.token?.text, named.checks.read?.text]).toEqual([
       'the platform issued a token for a-late',
       'the platform shows a-first: suspended, not_purchased',
+    ])
+  })
+
+  it('reads one that was read before and is still shown, not one that somebody made up or that is gone', async () => {
+    const { env, platform, marketplace, deliver } = await app()
+    platform.purchase({ business_uid: 'b1', payment: 'succeeded', subscription_uid: 's0-gone' })
+    await platform.settled()
+    await marketplace.settled()
+    platform.paymentIssue('s1')
+    await platform.settled()
+    await deliver(notice('b1', 's0-a-made-up'))
+    await marketplace.settled()
+    const { sql, store } = await openStoreWithSql(env.MARKETPLACE_STORE as string)
+    await sql(`update subscriptions set gone = 'missing', state = null where subscription_uid = 's0-gone'`)
+    await store.close()
+    const listed = await marketplace.subscriptions.list()
+    expect(listed.map((each) => [each.subscription_uid, each.readAt !== null, each.gone])).toEqual([
+      ['s0-a-made-up', false, null],
+      ['s0-gone', true, 'missing'],
+      ['s1', true, null],
+    ])
+    const { code, checks } = await examine(['doctor'], env)
+    expect([code, checks.read]).toMatchObject([
+      0,
+      { status: 'ok', text: 'the platform shows s1: suspended, not_purchased' },
     ])
   })
 

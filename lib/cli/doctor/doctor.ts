@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import type { Marketplace, ProblemCode, SubscriptionsFilter } from '../../index.js'
+import type { Marketplace, ProblemCode } from '../../index.js'
 import { examples, notBlank, webAddress } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, FIXES, NO, stopFor } from '../terminal/exit-codes.js'
@@ -141,23 +141,27 @@ async function examinePlatform(
     )
 }
 
-/** The subscription and the business to test with: as given, else one that bought the app, else the last install. */
+/**
+ * The subscription and the business to test with: as given, else one that bought the app, else one of the last install:
+ * one that a read has shown, because whoever can send deliveries can make up others.
+ */
 async function named(given: DoctorOptions, marketplace: Marketplace | undefined): Promise<Named> {
   const { business, subscription } = given
   if (subscription !== undefined || !marketplace)
     return { subscription_uid: subscription, business_uid: business }
+  const of = (businessUid: string | undefined) => (businessUid === undefined ? {} : { businessUid })
   try {
-    const listed = (filter: SubscriptionsFilter) => marketplace.subscriptions.list({ ...filter, limit: 1 })
-    const [bought] = await listed({
-      ...(business === undefined ? {} : { businessUid: business }),
-      reason: 'purchased',
-    })
+    const [bought] = await marketplace.subscriptions.list({ ...of(business), reason: 'purchased', limit: 1 })
     if (bought)
       return { subscription_uid: bought.subscription_uid, business_uid: business ?? bought.business_uid }
     const installed = business ?? (await lastInstalled(marketplace))
-    const [found] = await listed(installed === undefined ? {} : { businessUid: installed })
+    const stored = await marketplace.subscriptions.list({ ...of(installed), limit: LOOKED_AT })
+    const shown = stored.filter(({ gone }) => gone === null)
+    const found = shown.find(({ readAt }) => readAt !== null) ?? shown[0]
     return { subscription_uid: found?.subscription_uid, business_uid: installed ?? found?.business_uid }
   } catch (error) {
     throw stopFor(error)
   }
 }
+
+const LOOKED_AT = 1_000
