@@ -6,7 +6,7 @@ import { findSqlite } from '../../lib/sqlite/drivers.js'
 import { createProject } from '../package/installed-package.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { snippetsOf } from '../support/docs/pages.js'
-import { jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
+import { CLI, jsonLines, runCli, runCliHere, settingsFor, startCli } from '../support/processes/cli.js'
 import { serve, startPlatform } from '../support/scene.js'
 import { until } from '../support/until.js'
 
@@ -258,6 +258,25 @@ describe('a file of options', () => {
     expect(made).toMatchObject({ code: 0, stderr: '' })
     expect(readFileSync(join(cwd, 'other.db')).length).toBeGreaterThan(0)
     expect(await runCliHere(['migrate', '--env', join(cwd, 'gone')])).toMatchObject({ code: 2 })
+  })
+
+  it.each(['', ' '])('a variable that is empty gets the value of the file of --env: %j', async (empty) => {
+    const cwd = temporaryFolder()
+    const lines = Object.entries({ ...SETTINGS, MARKETPLACE_STORE: 'sqlite:of-file.db' })
+    writeFileSync(join(cwd, '.env'), lines.map(([name, value]) => `${name}=${value}`).join('\n'))
+    const library = new URL('../lib/index.js', pathToFileURL(CLI)).href
+    const options = `import { optionsFromEnvironment } from '${library}'\nexport default optionsFromEnvironment()`
+    writeFileSync(join(cwd, 'options.mjs'), options)
+    const env = { MARKETPLACE_STORE: empty, MARKETPLACE_CLIENT_ID: empty }
+    const args = ['migrate', '--env', '.env']
+    expect(await runCli(args, { cwd, env })).toMatchObject({
+      code: 0,
+      stdout: expect.stringMatching(/^Created the database .*of-file\.db\./),
+    })
+    expect(await runCli([...args, '--config', 'options.mjs'], { cwd, env })).toMatchObject({
+      code: 0,
+      stdout: 'The tables exist and are up to date.\n',
+    })
   })
 })
 

@@ -1,8 +1,9 @@
 import { Console } from 'node:console'
 import { randomBytes } from 'node:crypto'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { userInfo } from 'node:os'
 import { resolve } from 'node:path'
+import { parseEnv } from 'node:util'
 import { environmentOf, readEnvironment } from '../../environment.js'
 import {
   ConfigError,
@@ -79,7 +80,7 @@ export function createContext(given: {
 }): Context {
   const { env, stdin, out, common } = given
   const { config } = common
-  if (common.env) loadEnvFile(common.env, env)
+  if (common.env !== undefined) loadEnvFile(common.env, env)
   const reason = common.reason?.slice(0, MAX_TEXT)
   const actor = actorOf(common, env)
   const opened: Marketplace[] = []
@@ -222,9 +223,9 @@ async function whyNoDatabase(
 
 function loadEnvFile(file: string, env: NodeJS.ProcessEnv) {
   try {
-    // Variables that are already set keep their values.
-    process.loadEnvFile(file)
-    Object.assign(env, { ...process.env, ...env })
+    // Variables that are already set keep their values. An empty one counts as not set, as in `optionsFromEnvironment`.
+    const values = Object.entries(parseEnv(readFileSync(file, 'utf8')))
+    for (const [name, value] of values) if (!env[name]?.trim()) env[name] = value
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? 'unknown reason'
     throw new Stop(USAGE, `Cannot read the env file ${file}: ${code}`)
