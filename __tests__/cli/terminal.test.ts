@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
@@ -14,6 +15,7 @@ import { until } from '../support/until.js'
 /** Titles, screens, colours (those of this program too), directions, separators, annotations, invisible characters. */
 const ODD =
   'a\u001b]0;title\u0007\u001b[2J\u001b[31mred\u001b[0m\u009b35m\u0085\u202e\u2066\u200b\u2028\u2029\ufff9\ufeff\u00ad\u{e0041}\t\r\nforged: line'
+const NOBODY = { baseUrl: 'http://127.0.0.1:1', authUrl: 'http://127.0.0.1:1' }
 /** What an identifier may contain. */
 const UID = 'b\u202e\u2066\u200b\ufeff\ufe0f\u{e0000}1'
 // biome-ignore lint/suspicious/noControlCharactersInRegex: the colours of the program
@@ -143,6 +145,32 @@ describe('L51 what the command line prints', () => {
     expect(lines.filter((line) => !PRINTABLE.test(line) || line.startsWith('forged'))).toEqual([])
   }, 60_000)
 
+  it.each(["o'brien & co", '-x', '  two  spaces', '$(id)`id`"!\u00a0;'])(
+    'has commands that a shell and this program take as they are, about %j',
+    async (uid) => {
+      const env = settingsFor(NOBODY, await engine.freshAddress())
+      await runCliHere(['migrate'], { env })
+      const tracked = await runCliHere(['track', '--business', uid, '--force', '--', uid], { env })
+      const explained = await runCliHere(['explain', '--', uid], { env })
+      const unknown = await runCliHere(['explain', '--', `${uid}?`], { env })
+      const listed = await runCliHere(['subscriptions', 'list', '--limit', '1'], { env })
+      const explain = wordsOf(/marketplace-webhooks (explain .*)/.exec(tracked.stderr))
+      const refresh = wordsOf(/marketplace-webhooks (refresh .*)/.exec(explained.stdout))
+      const track = wordsOf(/marketplace-webhooks (track .*)/.exec(unknown.stdout))
+      const after = wordsOf(/--after .*/.exec(listed.stderr))
+      for (const [args, result] of [
+        [explain, { business_uid: uid }],
+        [['refresh', '--wait', '0', ...refresh.slice(1)], { business_uid: uid }],
+        [[...track, '--force'], { business_uid: `${uid}?`, subscription_uid: '<subscription>' }],
+      ] as const)
+        expect(jsonLines((await runCliHere(['--json', ...args], { env })).stdout)).toMatchObject([result])
+      const all = await runCliHere(['subscriptions', 'list', '--json'], { env })
+      const rest = await runCliHere(['subscriptions', 'list', '--json', ...after], { env })
+      const uids = jsonLines(all.stdout).map(({ subscription_uid }) => subscription_uid)
+      expect(jsonLines(rest.stdout)).toHaveLength(uids.length - 1 - uids.indexOf(uid))
+    },
+  )
+
   /** A database full of odd texts, and a server whose replies have them. */
   async function hostileWorld() {
     const store = await engine.freshAddress()
@@ -189,3 +217,10 @@ describe('L51 what the command line prints', () => {
     return { env, store, entries: all.map(({ id }) => id), hostile, file, failed }
   }
 })
+
+/** The words of a printed command, as a shell reads them. */
+function wordsOf(found: RegExpExecArray | null): string[] {
+  const command = found?.at(-1) ?? ''
+  const { stdout } = spawnSync('sh', ['-c', `set -- ${command}\nprintf '%s\\0' "$@"`], { encoding: 'utf8' })
+  return stdout.split('\0').slice(0, -1)
+}

@@ -10,7 +10,7 @@ import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { cellOf } from '../terminal/csv.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
-import { shortTime, table } from '../terminal/layout.js'
+import { shellWord, shortTime, table } from '../terminal/layout.js'
 
 interface ListOptions {
   business?: string
@@ -75,7 +75,9 @@ export function addSubscriptions(program: Command, act: Act) {
         else if (found.length > 0) out.result(found, () => textOf(found))
         if (found.length === 0) out.note('No subscription matches.')
         else if (found.length === limit)
-          out.note(`For further subscriptions add --after ${found.at(-1)?.subscription_uid}`)
+          out.note(
+            `For further subscriptions add --after ${shellWord(found.at(-1)?.subscription_uid as string)}`,
+          )
         return DONE
 
         function textOf(shown: readonly SubscriptionStatus[]): string {

@@ -3,6 +3,7 @@ import { type ErrorCode, failureInWords } from '../../index.js'
 import { examples, notBlank } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, type ExitCode, FIXES, NO, Stop, UNAVAILABLE } from '../terminal/exit-codes.js'
+import { shellArgument } from '../terminal/layout.js'
 
 export function addTrack(program: Command, act: Act) {
   program
@@ -34,7 +35,9 @@ export function addTrack(program: Command, act: Act) {
             { tracked: true, subscription_uid: subscriptionUid, business_uid: businessUid, announce: !quiet },
             () => `${subscriptionUid} of ${businessUid} is added, and its read is requested.`,
           )
-          out.note(`When the app runs, see the outcome with: marketplace-webhooks explain ${businessUid}`)
+          out.note(
+            `When the app runs, see the outcome with: marketplace-webhooks explain ${shellArgument(businessUid)}`,
+          )
           return DONE
         },
       ),

@@ -1,6 +1,6 @@
 import type { Decision, PurchaseChange } from '../../index.js'
 import type { Delivery, PlatformRequest, Simulator } from '../../testing/index.js'
-import { oneLine, plural } from '../terminal/layout.js'
+import { oneLine, plural, shellWord } from '../terminal/layout.js'
 import type { Output } from '../terminal/output.js'
 import { KEYS } from './keys.js'
 import type { DevSettings } from './settings.js'
@@ -111,7 +111,9 @@ export function createDevLog(out: Output, platform: Pick<Simulator, 'on'>) {
           `It keeps the businesses in ${file}. Delete that file, and the database of your app, to begin anew.`,
         )
       if (writeEnv)
-        out.note(`The settings for your app are in ${writeEnv}: node --env-file=${writeEnv} <your app>`)
+        out.note(
+          `The settings for your app are in ${writeEnv}: node --env-file=${shellWord(writeEnv)} <your app>`,
+        )
       else {
         out.note('Settings for your app:')
         out.note(settings.lines('own', info))

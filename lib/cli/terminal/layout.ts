@@ -46,14 +46,17 @@ export function table<Row>(columns: readonly Column<Row>[], rows: readonly Row[]
   return [...head, ...body].join('\n')
 }
 
-/** Names with their values, one below the other, the values wrapped. Names without a value are left out. */
-export function fields(pairs: Record<string, string | null | undefined>, width: number): string {
+/**
+ * Names with their values, one below the other. Names without a value are left out. With a width the values are wrapped,
+ * else they stay as they are.
+ */
+export function fields(pairs: Record<string, string | null | undefined>, width?: number): string {
   const shown = Object.entries(pairs).filter((pair): pair is [string, string] => Boolean(pair[1]))
   const longest = Math.max(0, ...shown.map(([name]) => name.length))
   const indent = ' '.repeat(longest + GAP.length)
   return shown
     .flatMap(([name, value]) =>
-      wrapped(value, width - indent.length).map((text, i) =>
+      (width === undefined ? [value] : wrapped(value, width - indent.length)).map((text, i) =>
         i === 0 ? `${name.padEnd(longest)}${GAP}${text}` : indent + text,
       ),
     )
@@ -74,6 +77,11 @@ export function wrapped(text: string, width: number): string[] {
 /** The text as one word of a shell. */
 export function shellWord(text: string): string {
   return /^[\w.,:/@%+-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+}
+
+/** The text as an argument of a command of this program, for a shell: after `--` it is not an option. */
+export function shellArgument(text: string): string {
+  return text.startsWith('-') ? `-- ${shellWord(text)}` : shellWord(text)
 }
 
 /** A time to the second: `2026-03-01 09:00:00Z`. */

@@ -1,7 +1,7 @@
 import { type Decision, failureInWords, type NextStep } from '../../index.js'
 import type { Context } from './context.js'
 import { DONE, type ExitCode, NO, UNAVAILABLE, USAGE } from './exit-codes.js'
-import { fields, oneLine, shellWord, shortTime, table, wrapped } from './layout.js'
+import { fields, oneLine, shellArgument, shellWord, shortTime, table, wrapped } from './layout.js'
 import type { Output } from './output.js'
 
 /** The answer for a person: yes or no, then the reason, the next step, and the subscriptions. */
@@ -20,7 +20,7 @@ export function verdictText(decision: Decision, step: NextStep, { paint, width }
     },
     width,
   )
-  const commands = fields(commandsFor(step, business_uid), Number.POSITIVE_INFINITY)
+  const commands = fields(commandsFor(step, business_uid))
   const rows = table(
     [
       { title: 'SUBSCRIPTION', cell: (each) => each.subscription_uid },
@@ -54,12 +54,11 @@ function commandsFor(
   { next, action, entryId }: NextStep,
   businessUid: string,
 ): Record<string, string | null> {
-  const business = shellWord(businessUid)
   const asks = (words: RegExp, command: string) => (words.test(next) ? `${PROGRAM} ${command}` : null)
   const entry = entryId === undefined ? null : shellWord(entryId)
   return {
-    'read again': asks(/\bread again\b/i, `refresh ${business}`),
-    track: asks(/\btrack\b/i, `track '<subscription>' --business ${business}`),
+    'read again': asks(/\bread again\b/i, `refresh ${shellArgument(businessUid)}`),
+    track: asks(/\btrack\b/i, `track '<subscription>' --business ${shellWord(businessUid)}`),
     'failed entry': entry && `${PROGRAM} journal show ${entry}`,
     replay: entry && `${PROGRAM} journal replay ${entry} --wait`,
     health: action === 'health' ? `${PROGRAM} doctor` : null,
