@@ -4,8 +4,10 @@ import { run } from './program.js'
 
 const { version } = createRequire(import.meta.url)('../../package.json') as { version: string }
 
-// A reader that closes early, such as `head`, is not an error. Without a reader of its errors a command goes on.
-process.stdout.on('error', (error: NodeJS.ErrnoException) => process.exit(error.code === 'EPIPE' ? 0 : 70))
+// A command goes on without a reader: one that closes early, such as `head`, must not cut off what was asked for.
+process.stdout.on('error', ({ code }: NodeJS.ErrnoException) => {
+  if (code !== 'EPIPE') process.exit(70)
+})
 process.stderr.on('error', () => {})
 
 const exitCode = await run(process.argv.slice(2), {

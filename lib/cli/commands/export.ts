@@ -19,13 +19,16 @@ export function addExport(program: Command, act: Act) {
       act(async (context, business: string, { out: file }: { out?: string }) => {
         const { out } = context
         const marketplace = await context.open()
-        async function each(write: (text: string) => void) {
+        async function each(write: (text: string) => void, reader?: AbortSignal) {
           await context.record(marketplace, { action: 'export', businessUid: business })
-          for await (const piece of marketplace.businesses.exportText(business)) write(printableJson(piece))
+          for await (const piece of marketplace.businesses.exportText(business)) {
+            if (reader?.aborted) return
+            write(printableJson(piece))
+          }
         }
         if (file === undefined) {
           // With --json a result is one line. In JSON only the layout has ends of lines.
-          await each((text) => out.part(out.isJson ? text.replaceAll('\n', '') : text))
+          await each((text) => out.part(out.isJson ? text.replaceAll('\n', '') : text), out.readerGone)
           if (out.isJson) out.part('\n')
         } else {
           await intoNewFile(file, each)

@@ -65,8 +65,10 @@ export function addSubscriptions(program: Command, act: Act) {
         const which = Object.fromEntries(Object.entries(filter).filter(([, value]) => value !== undefined))
         if (given.csv) {
           out.result(null, () => csvLine(Object.keys(COLUMNS)))
-          for await (const each of listed(marketplace, which, given.limit))
+          for await (const each of listed(marketplace, which, given.limit)) {
+            if (out.readerGone.aborted) break
             out.result(null, () => csvLine(Object.values(COLUMNS).map((cell) => cell(each))))
+          }
           return DONE
         }
         const { limit = 50 } = given

@@ -104,7 +104,7 @@ export function addDev(program: Command, act: Act) {
           await platform.registerAll(receiver.target)
           log.started({ ...addresses, to, file, writeEnv, settings })
           const { press } = createDevPlay({ platform, log, first, keep, answer: receiver.answer })
-          await readKeys({ stdin, onKey: press, isTerminal: stdin.isTTY === true })
+          await readKeys({ stdin, onKey: press, isTerminal: stdin.isTTY === true, signal: out.readerGone })
           return DONE
         } finally {
           log.close()

@@ -17,16 +17,17 @@ const CTRL_C = '\u0003'
 const CTRL_D = '\u0004'
 
 /**
- * Calls `onKey` with each key, or without a terminal with each word, until `onKey` returns `quit` or the process is
- * interrupted. The end of an input that is not a terminal does not end the program: under a service manager the input is
- * empty.
+ * Calls `onKey` with each key, or without a terminal with each word, until `onKey` returns `quit`, `signal` is aborted, or
+ * the process is interrupted. The end of an input that is not a terminal does not end the program: under a service manager
+ * the input is empty.
  */
 export function readKeys(options: {
   stdin: NodeJS.ReadStream
   isTerminal: boolean
+  signal: AbortSignal
   onKey(key: string): 'quit' | 'on'
 }): Promise<void> {
-  const { stdin, isTerminal, onKey } = options
+  const { stdin, isTerminal, signal, onKey } = options
   return new Promise((resolve) => {
     // Keeps the process alive when the input has ended.
     const alive = setInterval(() => {}, 60_000)
@@ -42,7 +43,8 @@ export function readKeys(options: {
     }
     function end() {
       clearInterval(alive)
-      for (const signal of SIGNALS) process.removeListener(signal, end)
+      for (const name of SIGNALS) process.removeListener(name, end)
+      signal.removeEventListener('abort', end)
       lines?.close()
       stdin.off('data', onData)
       if (isTerminal) stdin.setRawMode(false)
@@ -50,7 +52,9 @@ export function readKeys(options: {
       resolve()
     }
 
-    for (const signal of SIGNALS) process.once(signal, end)
+    for (const name of SIGNALS) process.once(name, end)
+    signal.addEventListener('abort', end)
+    if (signal.aborted) return end()
     if (lines) {
       lines.on('line', onLine)
       return

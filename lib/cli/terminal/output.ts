@@ -10,6 +10,8 @@ export interface Output {
   /** Longest line, in characters. */
   readonly width: number
   readonly paint: Paint
+  /** Aborted once the reader of stdout, such as `head`, has closed it. Nothing more is printed there. */
+  readonly readerGone: AbortSignal
   /** Prints a result: with `--json` its value on one line, else its text. */
   result(value: unknown, text: () => string): void
   /** Prints a part of a result that is one long document. It adds no end of a line. */
@@ -44,6 +46,8 @@ export function createOutput(options: {
   const onErrors = colours.paintFor(mayPaint && stderr.isTTY === true)
   let secrets: string[] = []
   let isProgressShown = false
+  const reader = new AbortController()
+  stdout.on('error', () => reader.abort())
 
   const hidden = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, '…'), text)
   const clean = (text: string) => colours.shown(hidden(text))
@@ -57,6 +61,7 @@ export function createOutput(options: {
   }
 
   function writeOut(text: string) {
+    if (reader.signal.aborted) return
     if (isProgressShown) stderr.write('\r\u001b[K')
     isProgressShown = false
     stdout.write(clean(text))
@@ -66,6 +71,7 @@ export function createOutput(options: {
     isJson,
     width: Math.max(40, Math.min(stdout.columns ?? 80, 120)),
     paint,
+    readerGone: reader.signal,
     result(value, text) {
       const shown = isJson ? jsonOf(value) : text()
       writeOut(shown === '' ? '' : `${shown}\n`)
