@@ -216,6 +216,14 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
       expect(shown).toMatch(new RegExp(`dead ${id} ${event || 'change'} ${business_uid} .*${error}`))
   })
 
+  it('two that replay the dead entries at once replay each of them once', async () => {
+    const args = ['journal', 'replay', '--dead', '--json']
+    const dead = jsonLines<JournalEntry>(await stdoutOf('journal', 'list', '--dead'))
+    const both = await Promise.all([runCliHere(args, { env }), runCliHere(args, { env })])
+    const ids = both.flatMap(({ stdout }) => jsonLines<{ ids: string[] }>(stdout).flatMap((each) => each.ids))
+    expect(ids.sort()).toEqual(dead.map(({ id }) => id).sort())
+  })
+
   if (whyNotShared(name) === undefined)
     it('journal replay --wait ends with 1 if a handler fails again, and with 0 once it has handled them', async () => {
       const own = await engine.freshAddress()

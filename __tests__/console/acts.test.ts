@@ -33,7 +33,7 @@ describe('an action of the console', () => {
       { entryId: 'e1', reason: REASON },
       [
         ['recordAction', { ...RECORD, action: 'replay', entryId: 'e1' }],
-        ['replay', 'e1'],
+        ['replay', 'e1', {}],
       ],
     ],
     [
@@ -130,7 +130,7 @@ describe('a replay of the console', () => {
       { actor: ACTOR, action: 'replay', reason: `2000 entries that are dead; ${REASON}` },
     ])
     const replayed = rest.filter(([name]) => name === 'replay')
-    expect(replayed).toEqual(taken.map((id) => ['replay', id]))
+    expect(replayed).toEqual(taken.map((id) => ['replay', id, { status: 'dead' }]))
     // Each of the two businesses has it in its timeline, before its first entry is replayed.
     expect(rest.slice(0, 4).map(([name, given]) => (name === 'replay' ? given : (given as object)))).toEqual([
       expect.objectContaining({ action: 'replay', businessUid: 'b-1', entryId: idOf(101) }),

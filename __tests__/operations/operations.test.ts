@@ -181,6 +181,9 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       status: 'dead',
       error: expect.stringContaining('not today'),
     })
+    const atOnce = await Promise.all([1, 2].map(() => marketplace.journal.replayAll(dead)))
+    expect(atOnce.flatMap((each) => each.ids)).toEqual(ids.slice(2))
+    expect(await marketplace.journal.replay(ids[0] as string, { status: 'dead' })).toBe(false)
     expect(await marketplace.journal.get('nothing')).toBeUndefined()
   })
 
@@ -220,6 +223,7 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
       ['a time without an offset', () => of.journal.list({ until: '2026-01-01T00:00' }), /until/],
       ['an id', () => of.journal.get(7), /id must be a text/],
       ['an id with NUL', () => of.journal.replay('a\0'), /id must be a text/],
+      ['to replay one of an odd status', () => of.journal.replay('e', { status: 'odd' }), /status/],
       ['to replay all', () => of.journal.replayAll({}), /status/],
       ['to replay actions', () => of.journal.replayAll({ status: 'done', kind: 'action' }), /action/],
       ['to replay a page', () => of.journal.replayAll({ status: 'dead', limit: 5 }), /limit/],

@@ -26,11 +26,12 @@ export interface JournalMethods {
    */
   get(id: string): Promise<JournalEntry | undefined>
   /**
-   * Passes an entry to its handlers again, whatever its status. False when no entry has this id, or it is an action.
+   * Passes an entry to its handlers again, whatever its status, or only if it has the given one. False when it does not, no
+   * entry has this id, or it is an action.
    *
-   * @example const isReplayed = await marketplace.journal.replay(id)
+   * @example const isReplayed = await marketplace.journal.replay(id, { status: 'dead' })
    */
-  replay(id: string): Promise<boolean>
+  replay(id: string, only?: Pick<JournalFilter, 'status'>): Promise<boolean>
   /**
    * Replays the entries that match the filter, the oldest first, at most `limit` (1 to 1,000, default 100). The filter
    * needs a `status`; the kind `action` is refused. `dryRun` changes nothing.

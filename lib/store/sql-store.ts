@@ -209,10 +209,10 @@ export function createSqlStore(
       requireStorable(record)
       return onDisk(() => erase(businessUid, record))
     },
-    async replayEntry(id) {
-      const found = await write((trx) => journal.replay(trx, id))
-      if (found) announce({ kind: 'journal' })
-      return found
+    async replayEntry(id, status) {
+      const isReplayed = await write((trx) => journal.replay(trx, id, status))
+      if (isReplayed) announce({ kind: 'journal' })
+      return isReplayed
     },
 
     prune: (retention) =>

@@ -89,7 +89,7 @@ async function replayMany(
       named.add(business_uid)
       await context.record(marketplace, { action: 'replay', entryId: id, about: `one of ${about}` })
     }
-    if (await marketplace.journal.replay(id)) ids.push(id)
+    if (await marketplace.journal.replay(id, { status: filter.status })) ids.push(id)
   }
   return replayed(context, marketplace, { matched: found.matched, replayed: ids.length, ids }, given)
 }

@@ -32,10 +32,11 @@ export const time = z.unknown().transform((value, { issues }): number => {
 const ISO_TIME = /^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d(\.\d+)?)?(Z|[+-]\d\d:?\d\d))?$/
 
 export const limit = z.int().min(1).max(MAX_LISTED)
+export const status = z.enum(['retrying', ...ENTRY_STATUSES])
 
 const text = z.string().min(1)
 const FILTER = z.strictObject({
-  status: z.enum(['retrying', ...ENTRY_STATUSES]).optional(),
+  status: status.optional(),
   kind: z.enum(ENTRY_KINDS).optional(),
   name: text.optional(),
   businessUid: identifier.optional(),

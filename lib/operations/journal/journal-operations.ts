@@ -4,7 +4,7 @@ import { MarketplaceError } from '../../base/errors.js'
 import { newId } from '../../base/ids.js'
 import { identifier, storable } from '../../base/record.js'
 import type { EntryKind, NewAction, Store } from '../../store/port/store.js'
-import { checked, checkedFilter, type JournalFilter, limit } from './entry-filter.js'
+import { checked, checkedFilter, type JournalFilter, limit, status } from './entry-filter.js'
 import { entryPages } from './pages.js'
 import { type JournalEntry, publicEntry } from './public-entry.js'
 
@@ -20,7 +20,7 @@ export interface ReplayFilter extends Omit<JournalFilter, 'limit' | 'before' | '
 export interface ReplaySummary {
   /** Number of entries that match the filter, counted up to 10,000. */
   matched: number
-  /** How many of them are replayed: the oldest, at most `limit`. 0 with `dryRun`. */
+  /** How many of the oldest, at most `limit`, still had the status and are replayed. 0 with `dryRun`. */
   replayed: number
   /** The ids of the replayed entries, oldest first; with `dryRun`, of the entries that would be replayed. */
   ids: string[]
@@ -54,6 +54,7 @@ const ACTION = z.strictObject({
   entryId: text.optional(),
   reason: text.optional(),
 })
+const REPLAY_ONE = z.strictObject({ status: status.optional() })
 const REPLAY = z.strictObject({ limit: limit.optional(), dryRun: z.boolean().optional() })
 
 /** The journal for people: lists and replays entries, and records the actions of people. */
@@ -75,8 +76,8 @@ export function createJournalOperations(options: {
       return entry && publicEntry(entry)
     },
 
-    async replay(id: string): Promise<boolean> {
-      return store.replayEntry(requireId(id))
+    async replay(id: string, given: Pick<JournalFilter, 'status'> = {}): Promise<boolean> {
+      return store.replayEntry(requireId(id), checked(REPLAY_ONE, given, 'replay').status)
     },
 
     async replayAll(
@@ -99,7 +100,7 @@ export function createJournalOperations(options: {
       // The oldest first, so that the entries of one lane keep their order.
       const ids = matched.slice(-most).reverse()
       const replayed: string[] = []
-      for (const id of dryRun ? [] : ids) if (await store.replayEntry(id)) replayed.push(id)
+      for (const id of dryRun ? [] : ids) if (await store.replayEntry(id, which.status)) replayed.push(id)
       return { matched: matched.length, replayed: replayed.length, ids: dryRun ? ids : replayed }
     },
 

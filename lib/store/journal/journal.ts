@@ -1,5 +1,6 @@
 import type { Lanes } from '../lanes/lanes.js'
 import {
+  type EntryFilter,
   type EntryKind,
   entitlementKey,
   type NewAction,
@@ -135,27 +136,36 @@ export function createJournal(engine: Engine, lanes: Lanes) {
         on conflict (id) do nothing`.execute(trx)
     },
 
-    async replay(trx: Connection, id: string): Promise<boolean> {
+    async replay(trx: Connection, id: string, status: EntryFilter['status']): Promise<boolean> {
       const find = async () => {
-        const [row] = await sql<Pick<JournalTable, 'key' | 'kind' | 'topic' | 'status' | 'seq'>>`
-          select key, kind, topic, status, seq from journal where id = ${id}`.execute(trx)
+        const [row] = await sql<Pick<JournalTable, 'key' | 'topic' | 'status' | 'seq'>>`
+          select key, topic, status, seq from journal
+          where id = ${id} and kind <> 'action' and ${isOfStatus(status)}`.execute(trx)
         return row
       }
       const found = await find()
-      if (!found || found.kind === 'action') return false
+      if (!found) return false
       const { key, topic } = found
       await run(engine, trx, ...lanes.enter([{ key, topic }]))
-      // The entry is read again, now that the locked lane prevents its end.
-      const wasPending = (await find())?.status === 'pending'
-      const [replayed] = await sql<Pick<JournalTable, 'seq'>>`
-        update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
-        where id = ${id} returning seq`.execute(trx)
-      if (replayed) await lanes.replayed(trx, { key, seq: replayed.seq, wasPending })
-      // A prune has deleted it: that locks no lane.
+      // The entry is read again, now that the locked lane prevents its end, and another replay of it.
+      const locked = await find()
+      const [replayed] = locked
+        ? await sql<Pick<JournalTable, 'seq'>>`
+            update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
+            where id = ${id} returning seq`.execute(trx)
+        : []
+      if (locked && replayed)
+        await lanes.replayed(trx, { key, seq: replayed.seq, wasPending: locked.status === 'pending' })
+      // It has another status, or a prune has deleted it: that locks no lane.
       else await lanes.advance(trx, [key], 'free')
       return replayed !== undefined
     },
   }
+}
+
+function isOfStatus(status: EntryFilter['status']): Sql {
+  if (status === undefined) return sql`1 = 1`
+  return status === 'retrying' ? sql`status = 'pending' and attempts > 0` : sql`status = ${status}`
 }
 
 function entriesOf({ subscriptionUid, quiet, changes, entitlements }: FoundByRead): NewEntry[] {

@@ -173,9 +173,10 @@ export interface Store extends StoreObservation, SuspectCalls, SearchCalls {
   erase(businessUid: string, record: NewAction): Promise<Erased>
   /**
    * Makes an entry pending again, from its first try. If the entry may have been handed out, the holder of its lane loses
-   * the lease, and the lane is due when that lease would have run out. False: no entry has this id, or it is an action.
+   * the lease, and the lane is due when that lease would have run out. False: no entry has this id, it is an
+   * action, or it does not have the given status.
    */
-  replayEntry(id: string): Promise<boolean>
+  replayEntry(id: string, status?: EntryFilter['status']): Promise<boolean>
   /**
    * One small batch: deletes rows that are past their retention, and ends the entries that nobody handled in that time:
    * as dead if a process once had it, else as unhandled. Call it until `rows` is 0.

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { EVERY_EVENT } from '../../../../lib/store/port/store.js'
+import { type EntryFilter, EVERY_EVENT } from '../../../../lib/store/port/store.js'
 import {
   type Checks,
   changeOf,
@@ -128,6 +128,24 @@ export const LISTING: Checks = {
       has(await lab.nextEntry(), { id, attempt: 1, lapses: 0 })
     }
     assert.equal(await lab.replayEntry('no such entry'), false)
+  },
+
+  async 'replayEntry: with a status, replays only an entry that has it, also when two replay at once'(lab) {
+    await lab.accept(['a', 'b', 'c', 'd'].map((id) => eventOf(id, { id, key: id })))
+    const leased = await lab.lease()
+    await lab.end(leased.slice(0, 3), DONE, DEAD, retry(LATER))
+    const replayable = async (status: EntryFilter['status']) => {
+      const isReplayed = await Promise.all(
+        ['a', 'b', 'c', 'd'].flatMap((id) => [lab.replayEntry(id, status), lab.replayEntry(id, status)]),
+      )
+      return isReplayed.flatMap((each, i) => (each ? ['aabbccdd'[i]] : []))
+    }
+    same(await replayable('unhandled'), [])
+    same(await lab.end(leased.slice(3), DONE), ['d'], 'its lease was not taken')
+    same(await replayable('dead'), ['b'])
+    same(await replayable('retrying'), ['c'])
+    same(await replayable('done'), ['a', 'd'])
+    same(await lab.ids({ status: 'pending' }), ['d', 'c', 'b', 'a'])
   },
 
   async 'replayEntry: takes a leased entry from its holder, and it can be claimed after that lease'(lab) {

@@ -21,6 +21,7 @@ export interface Window {
 
 /** Some of the newest entries of a status. */
 interface Found {
+  status: AttentionStatus
   /** Newest first. */
   ids: string[]
   /** The business of each of them that has one. */
@@ -82,7 +83,7 @@ export function createFailedEntries({ scans, sign }: { scans: Scans; sign(...of:
     before: string | undefined,
     fits: (status: AttentionStatus, entry: JournalEntry) => boolean,
   ): Promise<Found> {
-    const found: Found = { ids: [], businessOf: new Map(), name: '', hasOlder: false }
+    const found: Found = { status, ids: [], businessOf: new Map(), name: '', hasOlder: false }
     const take = (entry: JournalEntry) => {
       if (!fits(status, entry)) return
       found.name ||= entry.name || (KINDS[entry.kind] ?? '')

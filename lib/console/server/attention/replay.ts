@@ -1,7 +1,13 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import type { Inputs } from '../../protocol/inputs.js'
 import type { Person } from '../../protocol/roles.js'
-import type { EntryRow, ReplayPreview, ReplaySample, Replies } from '../../protocol/shapes.js'
+import type {
+  AttentionStatus,
+  EntryRow,
+  ReplayPreview,
+  ReplaySample,
+  Replies,
+} from '../../protocol/shapes.js'
 import { Refusal } from '../http.js'
 import { type ConsoleMarketplace, rowsFor, rowsOf } from '../rows.js'
 import type { FailedEntries } from './groups.js'
@@ -15,6 +21,8 @@ type Selection = Inputs['previewReplay']
 interface Selected {
   /** Oldest first. */
   ids: string[]
+  /** Only entries that still have it are replayed; of one entry any. */
+  status?: AttentionStatus
   /** A phrase that describes them. */
   which: string
   /** The business of each entry that has one. */
@@ -37,12 +45,12 @@ export function createReplay({
       throw new Refusal(400, 'argument_invalid', 'Cannot replay: select one entry, one group, or one status.')
     if (entryId !== undefined)
       return { ids: [entryId], which: THIS_ENTRY, businessOf: new Map(), hasOlder: false }
-    const { ids, businessOf, name, hasOlder } =
+    const { ids, businessOf, name, hasOlder, ...found } =
       group === undefined
         ? await failed.ofStatus(status as NonNullable<typeof status>, window)
         : await failed.ofGroup(group, window)
     const which = group === undefined ? `that are ${status}` : `of ${name}`
-    return { ids: ids.toReversed(), which, businessOf, hasOlder }
+    return { ...found, ids: ids.toReversed(), which, businessOf, hasOlder }
   }
 
   /** With the answer that a handler would get. An uncertain one may be another by then. */
@@ -84,13 +92,14 @@ export function createReplay({
      * Replays entries that `selected` returned, oldest first, each after `before`. `left`: how many exceed the limit of one call.
      */
     async replay(
-      { ids, which, hasOlder }: Selected,
+      { ids, status, which, hasOlder }: Selected,
       before: (id: string) => Promise<void> = async () => {},
     ): Promise<Replies['replay']> {
+      const only = status === undefined ? {} : { status }
       const replayed: string[] = []
       for (const id of ids.slice(0, MAX_REPLAYED)) {
         await before(id)
-        if (await marketplace.journal.replay(id)) replayed.push(id)
+        if (await marketplace.journal.replay(id, only)) replayed.push(id)
         await nextTurn()
       }
       if (which === THIS_ENTRY && replayed.length === 0)
