@@ -417,9 +417,22 @@ describe('what processes have seen', () => {
     expect(both.map(({ events }) => events[0]?.deliveries)).toEqual([1, 1])
   })
 
+  it('begins with the process that began first, whichever stores first', async () => {
+    const store = storeOfFacts()
+    const [first, second] = [1_000, 2_000].map((at) => seenFacts({ store, now: () => at }))
+    first?.noteDelivery('a', {}, [])
+    second?.noteDelivery('a', {}, [])
+    expect(await second?.facts()).toMatchObject({ since: new Date(2_000).toISOString() })
+    for (const each of [first, second])
+      expect(await each?.facts()).toMatchObject({
+        since: new Date(1_000).toISOString(),
+        events: [{ deliveries: 2 }],
+      })
+  })
+
   it('is kept for the next try while the store does not take it, and adds up', async () => {
     let isUp = false
-    const facts = seenFacts(() => isUp)
+    const facts = seenFacts({ store: storeOfFacts(() => isUp) })
     facts.noteDelivery('a', { accept: '*/*' }, [])
     await expect(facts.facts()).rejects.toThrow('down')
     facts.noteDelivery('a', { accept: '*/*' }, [])
@@ -434,22 +447,26 @@ describe('what processes have seen', () => {
   })
 })
 
-function seenFacts(isUp = () => true as boolean) {
+function seenFacts({ store = storeOfFacts(), now = Date.now } = {}) {
+  return createSeenFacts({
+    store,
+    secrets: ['my_app', 'secretvalue'],
+    clock: { ...systemClock, now },
+  })
+}
+
+function storeOfFacts(isUp = () => true as boolean): Parameters<typeof createSeenFacts>[0]['store'] {
   let stored: string | null = null
   const up = <T>(value: T) => (isUp() ? Promise.resolve(value) : Promise.reject(new Error('down')))
-  return createSeenFacts({
-    store: {
-      platformFacts: () => up(stored),
-      async addPlatformFacts(add) {
-        await up(null)
-        // A write takes longer than a read.
-        await new Promise((resolve) => setImmediate(resolve))
-        stored = add(stored)
-      },
+  return {
+    platformFacts: () => up(stored),
+    async addPlatformFacts(add) {
+      await up(null)
+      // A write takes longer than a read.
+      await new Promise((resolve) => setImmediate(resolve))
+      stored = add(stored)
     },
-    secrets: ['my_app', 'secretvalue'],
-    clock: systemClock,
-  })
+  }
 }
 
 describe('the facts of the store', () => {

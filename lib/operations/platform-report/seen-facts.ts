@@ -240,11 +240,12 @@ function addTo(facts: Facts, { events, tokens, refusals }: SeenFacts) {
   for (const refusal of refusals) addRefusal(facts, refusal)
 }
 
-/** The facts of several times, the earliest first. */
+/** The facts of several times. A process that began later may have stored its facts first. */
 function sum(all: readonly SeenFacts[]): SeenFacts {
   const facts = newFacts()
   for (const each of all) addTo(facts, each)
-  return shown(facts, all[0]?.since ?? null)
+  const [since = null] = all.flatMap((each) => each.since ?? []).sort()
+  return shown(facts, since)
 }
 
 function shown({ events, tokens, refusals }: Facts, since: string | null): SeenFacts {
