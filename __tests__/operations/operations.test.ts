@@ -1,4 +1,5 @@
-import { describe, expect, it } from '@jest/globals'
+import { inspect } from 'node:util'
+import { describe, expect, it, jest } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import type { HistoryItem, Marketplace } from '../../lib/index.js'
 import { createJournalOperations } from '../../lib/operations/journal/journal-operations.js'
@@ -185,6 +186,24 @@ describe.each(ENGINE_NAMES)('the operations on %s', (name) => {
     expect(atOnce.flatMap((each) => each.ids)).toEqual(ids.slice(2))
     expect(await marketplace.journal.replay(ids[0] as string, { status: 'dead' })).toBe(false)
     expect(await marketplace.journal.get('nothing')).toBeUndefined()
+  })
+
+  it('parse a payload when it is read, so a list of large ones takes the memory of their texts', async () => {
+    const { marketplace, deliver } = await createScene({ store: await engine.freshAddress(), worker: false })
+    const sent = ['b1', 'b2'].map((uid) => ({ ...notice(uid, `s-${uid}`), extra: [[['unusual']]] }))
+    for (const each of sent) await deliver(each)
+    const parse = jest.spyOn(JSON, 'parse')
+    const parsed = () => parse.mock.calls.filter(([text]) => text.includes('unusual')).length
+    const entries = await marketplace.journal.list()
+    const { journal } = await marketplace.businesses.export('b1')
+    expect(parsed()).toBe(0)
+    expect(entries[0]?.payload).toEqual(sent[1])
+    expect(parsed()).toBe(1)
+    parse.mockRestore()
+    expect(entries.map((entry) => ({ ...entry }))).toEqual(entries)
+    expect(JSON.parse(JSON.stringify(entries))).toEqual(entries)
+    expect(JSON.parse(JSON.stringify(journal))).toEqual([entries[1]])
+    expect(inspect(entries[0])).toBe(inspect({ ...entries[0] }))
   })
 
   it('show whether the subscription gave access after each change, by the present rules', async () => {

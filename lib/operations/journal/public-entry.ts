@@ -1,3 +1,4 @@
+import { inspect } from 'node:util'
 import { MarketplaceError } from '../../base/errors.js'
 import {
   type Cause,
@@ -36,8 +37,8 @@ export interface JournalEntry extends Named {
    * it in time. `unhandled`: no process has a handler for it.
    */
   status: EntryStatus
-  /** A value; its JSON text if it is nested more than 500 levels deep. */
-  payload: unknown
+  /** A value, parsed anew each time that it is read; its JSON text if it is nested more than 500 levels deep. */
+  readonly payload: unknown
   /** Of a change or an entitlement: why the subscription was read. Null for all other entries. */
   cause: Cause | null
   /** Why a delivery was not recognised, one sentence each. Null for all other entries. */
@@ -77,14 +78,21 @@ export interface HandlerFailure extends Named {
   retryInMs: number | null
 }
 
-export const publicEntry = ({ id, kind, name, status, ...entry }: InStore): JournalEntry => ({
-  id,
-  kind,
-  name,
-  status,
-  ...withPlatformNames(entry),
-  cause: isOfRead(kind) ? ((entry.payload as { cause?: Cause } | null)?.cause ?? null) : null,
-})
+export function publicEntry(stored: InStore): JournalEntry {
+  const { id, kind, name, status, businessUid, subscriptionUid } = stored
+  const { issues, attempts, error, stack, receivedAt, dueAt } = stored
+  const entry = {
+    ...{ id, kind, name, status },
+    ...{ business_uid: businessUid, subscription_uid: subscriptionUid },
+    get payload() {
+      return stored.payload
+    },
+    ...{ issues, attempts, error, stack, receivedAt, dueAt },
+    cause: isOfRead(kind) ? ((stored.payload as { cause?: Cause } | null)?.cause ?? null) : null,
+  }
+  // `console.log` shows the payload, not the word `Getter`.
+  return Object.defineProperty(entry, inspect.custom, { value: () => ({ ...entry }) })
+}
 
 export const publicDeath = ({ attempts, error, ...entry }: DeadEntry): HandlerFailure => ({
   ...withPlatformNames(entry),

@@ -233,7 +233,9 @@ function asJournalEntry(row: JournalTable, offset: number): JournalEntry {
     status: row.status,
     businessUid: row.business_uid,
     subscriptionUid: row.subscription_uid,
-    payload: isDeep(row.payload) ? row.payload : JSON.parse(row.payload),
+    get payload() {
+      return isDeep(row.payload) ? row.payload : JSON.parse(row.payload)
+    },
     issues: row.issues === null ? null : JSON.parse(row.issues),
     attempts: row.attempts,
     error: row.error,

@@ -195,8 +195,11 @@ export interface JournalEntry {
   status: EntryStatus
   businessUid: string | null
   subscriptionUid: string | null
-  /** A value; its JSON text if it is nested more than 500 levels deep. */
-  payload: unknown
+  /**
+   * A value; its JSON text if it is nested more than 500 levels deep. It is parsed each time that it is read: a made-up value
+   * takes up to 28 times the memory of its text, and a list has 1,000.
+   */
+  readonly payload: unknown
   issues: string[] | null
   attempts: number
   error: string | null
