@@ -1,7 +1,9 @@
 import { describe, expect, it } from '@jest/globals'
 import { distance, folded, formsOf } from '../../lib/console/server/business/likeness.js'
+import { notice } from '../support/events.js'
 import { createScene } from '../support/scene.js'
 import { consoleCaller, mountConsole } from '../support/scenes/console.js'
+import { until } from '../support/until.js'
 
 describe('the search of the console', () => {
   it.each([
@@ -68,6 +70,36 @@ describe('the search of the console', () => {
     expect(await search(q)).toMatchObject({ isKnown: false })
   })
 
+  it('offers both a business and a subscription of another one that have the same uid, and opens neither', async () => {
+    const { search, marketplace, platform } = await stage({ worker: true })
+    for (const [subscription_uid, business_uid] of [
+      ['s-72', '72'],
+      ['72', '9'],
+    ] as const)
+      platform.purchase({ subscription_uid, business_uid, payment: 'succeeded' })
+    await platform.settled()
+    await until('both are read', async () =>
+      (await Promise.all(['72', '9'].map((uid) => marketplace.isEntitled(uid)))).every(Boolean),
+    )
+    expect(await search('72')).toMatchObject({
+      isKnown: true,
+      near: [
+        { business_uid: '72', subscription_uid: null },
+        { business_uid: '9', subscription_uid: '72' },
+      ],
+    })
+  })
+
+  it('opens a known business, and no subscription of its name that a delivery made up', async () => {
+    const { search, deliver } = await stage()
+    await deliver(notice('evil', 'shop-milano'))
+    expect(await search('shop-milano')).toMatchObject({
+      ...{ isKnown: true, business_uid: 'shop-milano', subscription_uid: null, near: [] },
+    })
+    await deliver(notice('shop-1', 'sub-1'))
+    expect(await search('sub-1')).toMatchObject({ business_uid: 'shop-1', subscription_uid: 'sub-1' })
+  })
+
   it('suggests at most five', async () => {
     const { search, marketplace } = await stage()
     for (let n = 0; n < 9; n++)
@@ -108,8 +140,8 @@ describe('the likeness of identifiers', () => {
   })
 })
 
-async function stage() {
-  const { app, marketplace, url } = await createScene({ worker: false })
+async function stage({ worker = false } = {}) {
+  const { app, marketplace, url, platform, deliver } = await createScene({ worker })
   mountConsole(app, marketplace)
   const stored = {
     'Sub-A1b2': 'shop-milano',
@@ -120,5 +152,10 @@ async function stage() {
   for (const [subscriptionUid, businessUid] of Object.entries(stored))
     await marketplace.subscriptions.track({ subscriptionUid, businessUid })
   const support = consoleCaller(`${url}/ops`, 'support')
-  return { marketplace, search: async (q: string) => (await support.read('search', { q })).body }
+  return {
+    marketplace,
+    platform,
+    deliver,
+    search: async (q: string) => (await support.read('search', { q })).body,
+  }
 }

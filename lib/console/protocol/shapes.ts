@@ -59,7 +59,7 @@ export interface SearchReply {
   isKnown: boolean
   /** The identifiers that were looked up, in this order. */
   terms: string[]
-  /** If nothing is known: stored identifiers that are similar, the most similar first. */
+  /** A business and a subscription of another one with the same uid; or if nothing is known: similar ones, the most similar first. */
   near: Found[]
   /** The `lookup` of the app failed, so that a name or a mail address finds nothing. */
   hasLookupFailed: boolean

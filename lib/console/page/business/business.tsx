@@ -62,6 +62,7 @@ function Search() {
         <Suggestions
           asked={unknown.business_uid}
           near={unknown.near}
+          isKnown={unknown.isKnown}
           onChosen={() => setUnknown(undefined)}
         />
       )}
@@ -69,9 +70,9 @@ function Search() {
   )
 }
 
-/** Nothing is stored under the identifier, but something is under similar ones. */
-function Suggestions(props: { asked: string; near: Found[]; onChosen: () => void }) {
-  const { asked, near, onChosen } = props
+/** Several have the identifier, or nothing is stored under it, but something is under similar ones. */
+function Suggestions(props: { asked: string; near: Found[]; isKnown: boolean; onChosen: () => void }) {
+  const { asked, near, isKnown, onChosen } = props
   return (
     <section class="card" aria-labelledby="near" role="status">
       <h2 id="near">{near.length > 0 ? 'Did you mean' : 'Nothing found'}</h2>
@@ -92,12 +93,14 @@ function Suggestions(props: { asked: string; near: Found[]; onChosen: () => void
           </li>
         ))}
       </ul>
-      <p>
-        Nothing is stored for <Uid>{asked}</Uid>.{' '}
-        <a href={placeOf('business', asked)} onClick={onChosen}>
-          Open it all the same
-        </a>
-      </p>
+      {!isKnown && (
+        <p>
+          Nothing is stored for <Uid>{asked}</Uid>.{' '}
+          <a href={placeOf('business', asked)} onClick={onChosen}>
+            Open it all the same
+          </a>
+        </p>
+      )}
     </section>
   )
 }

@@ -30,8 +30,9 @@ export function createSearch({
     const others = terms.flatMap((term) => formsOf(term).slice(1))
     const possible = [...new Set([...terms, ...others])].filter(isPossible)
     for (const term of possible.slice(0, MAX_LOOKUPS)) {
-      const found = await named(term)
-      if (found) return { ...found, isKnown: true, terms, near: [], hasLookupFailed: false }
+      const [found, other] = await named(term)
+      const near = found && other ? [found, other] : []
+      if (found) return { ...found, isKnown: true, terms, near, hasLookupFailed: false }
     }
     const text = pasted.trim()
     const own = lookup && text !== '' ? await lookedUp(lookup, text) : []
@@ -48,15 +49,22 @@ export function createSearch({
     return { business_uid: term, ...unknown, near: near.slice(0, MAX_NEAR).map(pick) }
   }
 
-  async function named(term: string): Promise<Found | undefined> {
+  /**
+   * The business and the subscription of this name, if they differ. Anybody may make up a subscription that was never read, so it
+   * does not stand beside a known business.
+   */
+  async function named(term: string): Promise<Found[]> {
     const subscription = await subscriptions.get(term)
-    if (subscription) return pick(subscription)
-    const [ofBusiness] = await subscriptions.list({ businessUid: term, limit: 1 })
-    if (ofBusiness) return { business_uid: term, subscription_uid: null }
-    const items = await businesses.history(term, { limit: 10 })
+    const found = subscription ? [pick(subscription)] : []
+    if (subscription?.business_uid === term || !(await isBusiness(term))) return found
+    return [{ business_uid: term, subscription_uid: null }, ...(subscription?.record ? found : [])]
+  }
+
+  async function isBusiness(uid: string): Promise<boolean> {
+    const ofBusiness = await subscriptions.list({ businessUid: uid, limit: 1 })
+    if (ofBusiness.length > 0) return true
+    const items = await businesses.history(uid, { limit: 10 })
     return items.some(({ kind }) => kind !== 'action')
-      ? { business_uid: term, subscription_uid: null }
-      : undefined
   }
 
   /** Stored identifiers that begin like the term, or differ in a few characters, the most similar first. */
