@@ -123,6 +123,20 @@ describe('the page of the console', () => {
     await headline(page, 'Not known here')
   })
 
+  it('keeps the order of a sentence around an identifier with a character of direction', async () => {
+    const { url, marketplace } = await createStage()
+    await marketplace.subscriptions.track({ subscriptionUid: 's1', businessUid: 'shop\u202e1' })
+    const page = await open(url, 'support')
+    await page.locator('.row-words').waitFor()
+    const isInOrder = await page.evaluate(`(() => {
+      const uid = document.querySelector('.row-words .uid')
+      const after = document.createRange()
+      after.selectNode(uid.nextSibling)
+      return after.getBoundingClientRect().left >= uid.getBoundingClientRect().right - 1
+    })()`)
+    expect(isInOrder).toBe(true)
+  })
+
   it('says why it does not search a long text, here and to track', async () => {
     const { url } = await createStage()
     const page = await open(url, 'support')
