@@ -617,7 +617,8 @@ describe('the output', () => {
   it('as CSV is taken by import as it was, whatever an identifier begins and ends with', async () => {
     const { env } = await emptyStore()
     const uids = ['=1+1', '+1', '-1', '@a', "'b", "'=c", "''-d", 'e,"f"', ' g', 'h ', ' "i', '\u00a0j', 'k']
-    for (const uid of uids) await runCliHere(['track', uid, '--business', uid, '--force'], { env })
+    const lines = uids.map((uid) => JSON.stringify({ subscription_uid: uid, business_uid: uid })).join('\n')
+    await runCliHere(['import', '-', '--no-wait'], { env, input: lines })
     const { stdout: input } = await runCliHere(['subscriptions', 'list', '--csv'], { env })
     const other = await emptyStore()
     expect(await runCliHere(['import', '-', '--no-wait'], { env: other.env, input })).toMatchObject({
@@ -627,28 +628,6 @@ describe('the output', () => {
     const stored = jsonLines<SubscriptionStatus>(stdout)
     expect(stored.map(({ subscription_uid }) => subscription_uid).sort()).toEqual(uids.sort())
     for (const { subscription_uid, business_uid } of stored) expect(business_uid).toBe(subscription_uid)
-  })
-
-  it('is about the identifier of an argument as it is, with the white space around it', async () => {
-    const { env } = await emptyStore()
-    await runCliHere(['track', ' s1', '--business', ' b1 ', '--force'], { env })
-    for (const business of [' b1 ', 'b1']) {
-      const isKnown = business === ' b1 '
-      const explained = await runCliHere(['explain', business, '--json'], { env })
-      expect(jsonLines(explained.stdout)).toMatchObject([
-        { business_uid: business, subscriptions: isKnown ? [{ subscription_uid: ' s1' }] : [] },
-      ])
-      const listed = await runCliHere(['subscriptions', 'list', '--business', business, '--json'], { env })
-      expect(jsonLines(listed.stdout)).toHaveLength(isKnown ? 1 : 0)
-    }
-    expect(await runCliHere(['explain', ' \t'], { env })).toMatchObject({
-      code: 2,
-      stderr: expect.stringContaining('The value is empty.'),
-    })
-    const erase = (...args: string[]) => runCliHere(['erase', ...args, '--json'], { env })
-    expect(await erase(' b1 ', '--yes', 'b1')).toMatchObject({ code: 2 })
-    const [erased] = jsonLines<{ rows: number }>((await erase(' b1 ', '--yes', ' b1 ')).stdout)
-    expect(erased?.rows).toBeGreaterThan(0)
   })
 
   const SECRETS = ['canary-one "two" ü/%', 'canary-one', 'canary-pw%2F1']

@@ -145,7 +145,7 @@ describe('L51 what the command line prints', () => {
     expect(lines.filter((line) => !PRINTABLE.test(line) || line.startsWith('forged'))).toEqual([])
   }, 60_000)
 
-  it.each(["o'brien & co", '-x', '  two  spaces', '$(id)`id`"!\u00a0;'])(
+  it.each(["o'brien & co", '-x', 'two  spaces', '$(id)`id`"!\u00a0;'])(
     'has commands that a shell and this program take as they are, about %j',
     async (uid) => {
       const env = settingsFor(NOBODY, await engine.freshAddress())

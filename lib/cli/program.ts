@@ -21,7 +21,7 @@ import { addDoctor } from './doctor/doctor.js'
 import { addImport } from './import/import.js'
 import { addJournal } from './journal/journal.js'
 import { addPlatformReport } from './platform-report.js'
-import { notBlank } from './terminal/command-options.js'
+import { trimmed } from './terminal/command-options.js'
 import { type Act, type CommonOptions, createContext } from './terminal/context.js'
 import { DONE, EXIT_CODES, type ExitCode, Stop, stopFor, USAGE } from './terminal/exit-codes.js'
 import { oneLine, wrapped } from './terminal/layout.js'
@@ -47,15 +47,15 @@ export function createProgram(version: string, act: Act): Command {
     .option(
       '--config <file>',
       'take the options from a .json, .mjs, .cjs, .js or .ts file instead of the environment',
-      notBlank,
+      trimmed,
     )
     .option(
       '--env <file>',
       'read settings from a file of NAME=value lines; set variables keep their values',
-      notBlank,
+      trimmed,
     )
     .option('--actor <name>', 'your name, for the journal (default: MARKETPLACE_ACTOR, or your user name)')
-    .option('--reason <text>', 'the reason of the action, for the journal', notBlank)
+    .option('--reason <text>', 'the reason of the action, for the journal', trimmed)
     .configureHelp({ showGlobalOptions: true, helpWidth: 80 })
     .addHelpText('after', `\n${settingsHelp()}\n\n${exitCodesHelp()}`)
   const adders = [

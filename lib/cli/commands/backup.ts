@@ -1,7 +1,7 @@
 import { statSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE } from '../terminal/exit-codes.js'
 import { asLines } from '../terminal/layout.js'
@@ -15,7 +15,7 @@ export function addBackup(program: Command, act: Act) {
         'this ends with 3 while the app runs: call marketplace.backup(path) in the app. The copy can be used as a store. ' +
         'For PostgreSQL use pg_dump.',
     )
-    .argument('<path>', 'a file that does not exist yet', notBlank)
+    .argument('<path>', 'a file that does not exist yet', trimmed)
     .addHelpText('after', examples('backup marketplace-backup.db'))
     .action(
       act(async (context, path: string) => {

@@ -2,7 +2,7 @@ import type { Command } from 'commander'
 import { EXPECTED_ADDRESS } from '../../environment.js'
 import { copyStore, type PostgresStore, postgresStore } from '../../index.js'
 import { storeFaults } from '../../store-option.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import { type Act, reasonWith } from '../terminal/context.js'
 import { DONE, FIXES, Stop, stopFor, USAGE } from '../terminal/exit-codes.js'
 import { asLines, plural } from '../terminal/layout.js'
@@ -23,10 +23,10 @@ export function addCopy(program: Command, act: Act) {
         'while a process uses one of them. The first database stays as it is. The second has everything or nothing: until ' +
         'the copy has ended, no app opens it, and a copy that was interrupted is repeated.',
     )
-    .argument('<from>', 'the database of the app: sqlite:<path> or postgres://…', notBlank)
-    .argument('<to>', 'an empty database, or a SQLite file that does not exist', notBlank)
-    .option('--from-schema <name>', 'the schema of the first, on PostgreSQL', notBlank)
-    .option('--to-schema <name>', 'the schema of the second, on PostgreSQL', notBlank)
+    .argument('<from>', 'the database of the app: sqlite:<path> or postgres://…', trimmed)
+    .argument('<to>', 'an empty database, or a SQLite file that does not exist', trimmed)
+    .option('--from-schema <name>', 'the schema of the first, on PostgreSQL', trimmed)
+    .option('--to-schema <name>', 'the schema of the second, on PostgreSQL', trimmed)
     .addHelpText(
       'after',
       examples(

@@ -1,7 +1,7 @@
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import type { Marketplace } from '../../index.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, INTERRUPTED, Stop, USAGE } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
@@ -15,8 +15,8 @@ export function addErase(program: Command, act: Act) {
         'erasures that people did, with time, person and --reason, and a hash in place of the uid; `history` finds them ' +
         'by the uid. If the business still has the app, its next event stores new data.',
     )
-    .argument('<business>', 'the uid of the business', notBlank)
-    .option('--yes <uid>', 'the uid again, instead of typing it', notBlank)
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--yes <uid>', 'the uid again, instead of typing it', trimmed)
     .addHelpText(
       'after',
       examples(
@@ -29,7 +29,8 @@ export function addErase(program: Command, act: Act) {
         const { out, actor, reason } = context
         const marketplace = await context.open()
         const confirmed = yes ?? (await typedUid(context, () => warningOf(marketplace, business)))
-        if (confirmed !== business) throw new Stop(USAGE, 'Nothing was erased: the two uids are not the same')
+        if (confirmed.trim() !== business)
+          throw new Stop(USAGE, 'Nothing was erased: the two uids are not the same')
         const summary = await marketplace.businesses.erase(business, { actor, ...(reason ? { reason } : {}) })
         const { rows, auditUid } = summary
         out.result(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { nextStepFor } from '../../index.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { exitCodeOf, noteUnsearched, verdictText } from '../terminal/verdict.js'
 
@@ -11,8 +11,8 @@ export function addExplain(program: Command, act: Act) {
     .description(
       'Show whether a business may use the app, and why. Exit code 0: yes; 1: no; 3: not known yet, or the lookup failed.',
     )
-    .argument('<business>', 'the uid of the business', notBlank)
-    .option('--item <uid>', 'for one of several items of the app', notBlank)
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--item <uid>', 'for one of several items of the app', trimmed)
     .addHelpText(
       'after',
       examples('explain business-1', 'explain business-1 --item plan-pro', 'explain b1 --json'),

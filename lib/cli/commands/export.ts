@@ -1,6 +1,6 @@
 import { closeSync, unlinkSync, writeFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE } from '../terminal/exit-codes.js'
 import { createFile } from '../terminal/files.js'
@@ -12,8 +12,8 @@ export function addExport(program: Command, act: Act) {
     .command('export')
     .summary('print the stored data of a business as JSON')
     .description('Print the stored data of a business as one JSON document, with or without --json.')
-    .argument('<business>', 'the uid of the business', notBlank)
-    .option('--out <file>', 'write it into a new file that only you can read', notBlank)
+    .argument('<business>', 'the uid of the business', trimmed)
+    .option('--out <file>', 'write it into a new file that only you can read', trimmed)
     .addHelpText('after', examples('export business-1', 'export business-1 --out business-1.json'))
     .action(
       act(async (context, business: string, { out: file }: { out?: string }) => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { HistoryItem } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO } from '../terminal/exit-codes.js'
 import { shortTime, table } from '../terminal/layout.js'
@@ -13,9 +13,9 @@ export function addHistory(program: Command, act: Act) {
       'Show the history of a business, newest first: deliveries, changes, their outcomes, and actions of people. With ' +
         '--json, one item on each line.',
     )
-    .argument('<business>', 'the uid of the business', notBlank)
+    .argument('<business>', 'the uid of the business', trimmed)
     .option('--limit <count>', 'show at most this many', wholeNumber, 50)
-    .option('--before <id or time>', 'only items before this item or time', notBlank)
+    .option('--before <id or time>', 'only items before this item or time', trimmed)
     .addHelpText('after', examples('history business-1', 'history business-1 --limit 10 --json'))
     .action(
       act(async (context, business: string, { limit, before }: { limit: number; before?: string }) => {

@@ -3,7 +3,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { postgresStore } from '../../index.js'
 import { sqlitePath } from '../../store-option.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 
@@ -18,7 +18,7 @@ export function addMigrate(program: Command, act: Act) {
     .option(
       '--print-grants <role>',
       'only print the SQL that lets a role use the tables in PostgreSQL',
-      notBlank,
+      trimmed,
     )
     .addHelpText('after', examples('migrate', 'migrate --print-grants app_role | psql "$OWNER_URL"'))
     .action(

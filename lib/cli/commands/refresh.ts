@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type Decision, type Marketplace, nextStepFor } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
 import { plural } from '../terminal/layout.js'
@@ -25,7 +25,7 @@ export function addRefresh(program: Command, act: Act) {
         'app reads; this program only requests it. The request remains even if no worker reads in time. With --all, make a ' +
         'read of every subscription due, about four a second and all within some minutes, and wait for none: for a database that was restored.',
     )
-    .argument('[business]', 'the uid of the business', notBlank)
+    .argument('[business]', 'the uid of the business', trimmed)
     .option('--all', 'all subscriptions, about four a second, within --within minutes')
     .option('--within <minutes>', 'the longest time for all reads', wholeNumber, WITHIN_MIN)
     .option('--wait <seconds>', 'how long to wait for the read', wholeNumber, WAIT_S)

@@ -8,7 +8,7 @@ import {
   MarketplaceError,
   type Token,
 } from '../../index.js'
-import { collected, examples, notBlank, webAddress } from '../terminal/command-options.js'
+import { collected, examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, NO, Stop, stopFor, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
 import { oneLine, table } from '../terminal/layout.js'
@@ -42,7 +42,7 @@ export function addRegister(program: Command, act: Act) {
         webAddress,
       ),
     )
-    .option('--business <uid>', 'any business that has the app', notBlank)
+    .option('--business <uid>', 'any business that has the app', trimmed)
     .option('--event <name>', 'an event instead of the four; may be repeated', collected)
     .addOption(
       new Option('--token-kind <kind>', 'the kind of token in MARKETPLACE_TOKEN')

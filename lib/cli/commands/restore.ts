@@ -1,7 +1,7 @@
 import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import { restoreBackup } from '../../index.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, FIXES, stopFor } from '../terminal/exit-codes.js'
 import { asLines } from '../terminal/layout.js'
@@ -22,7 +22,7 @@ export function addRestore(program: Command, act: Act) {
         'the database. The former database gets another name, and the backup stays as it is. When the app runs again, it ' +
         'reads every subscription, about four a second, and all within ten minutes. For PostgreSQL use pg_restore, then `refresh --all`.',
     )
-    .argument('<backup>', 'a file that `backup` has made', notBlank)
+    .argument('<backup>', 'a file that `backup` has made', trimmed)
     .addHelpText('after', examples('restore marketplace-backup.db'))
     .action(
       act(async (context, backup: string) => {

@@ -1,7 +1,7 @@
 import { Argument, type Command, InvalidArgumentError } from 'commander'
 import { createMarketplace, EVENTS, type EventName, type MarketplaceOptions } from '../../index.js'
 import { sampleDelivery } from '../../testing/index.js'
-import { examples, notBlank, webAddress } from '../terminal/command-options.js'
+import { examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO, UNAVAILABLE } from '../terminal/exit-codes.js'
 import { oneLine } from '../terminal/layout.js'
@@ -25,9 +25,9 @@ export function addSimulate(program: Command, act: Act) {
     )
     .addArgument(new Argument('<event>', 'the registration name of the event').choices(Object.keys(EVENTS)))
     .requiredOption('--to <url>', 'the mount address of the router', webAddress)
-    .option('--business <uid>', 'the business it concerns', notBlank)
-    .option('--subscription <uid>', 'the subscription it concerns', notBlank)
-    .option('--item <uid>', 'the purchased item', notBlank)
+    .option('--business <uid>', 'the business it concerns', trimmed)
+    .option('--subscription <uid>', 'the subscription it concerns', trimmed)
+    .option('--item <uid>', 'the purchased item', trimmed)
     .option('--set <field=value>', 'any other field of data; the value is JSON or text', assignment)
     .addHelpText(
       'after',

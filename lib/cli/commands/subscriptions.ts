@@ -6,7 +6,7 @@ import {
   type SubscriptionStatus,
   type SubscriptionsFilter,
 } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { cellOf } from '../terminal/csv.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
@@ -34,12 +34,12 @@ export function addSubscriptions(program: Command, act: Act) {
       'List subscriptions in the order of their uids, with the answer that each gives and when the platform last confirmed ' +
         'it. With --json, one subscription with its record on each line.',
     )
-    .option('--business <uid>', 'subscriptions of this business', notBlank)
-    .option('--state <state>', 'those whose purchase_state is this one, as last read', notBlank)
-    .option('--why <reason>', 'those whose reason is this one, such as not_read_yet', notBlank)
-    .option('--item <uid>', 'subscriptions of this item', notBlank)
+    .option('--business <uid>', 'subscriptions of this business', trimmed)
+    .option('--state <state>', 'those whose purchase_state is this one, as last read', trimmed)
+    .option('--why <reason>', 'those whose reason is this one, such as not_read_yet', trimmed)
+    .option('--item <uid>', 'subscriptions of this item', trimmed)
     .option('--limit <count>', 'show at most this many (default: 50; with --csv, all)', wholeNumber)
-    .option('--after <uid>', 'only subscriptions after this one', notBlank)
+    .option('--after <uid>', 'only subscriptions after this one', trimmed)
     .option('--csv', 'print CSV with a header line, for a spreadsheet or for `import`')
     .addHelpText(
       'after',

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { type ErrorCode, failureInWords } from '../../index.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, type ExitCode, FIXES, NO, Stop, UNAVAILABLE } from '../terminal/exit-codes.js'
 import { shellArgument } from '../terminal/layout.js'
@@ -13,8 +13,8 @@ export function addTrack(program: Command, act: Act) {
       'Add a subscription whose event was lost or never sent. The command first asks the platform, so that a mistyped uid ' +
         "is not added. The app's worker reads it; `explain` shows the outcome. Exit code 1: the platform does not show it.",
     )
-    .argument('<subscription>', 'the uid of the subscription', notBlank)
-    .requiredOption('--business <uid>', 'the uid of its business', notBlank)
+    .argument('<subscription>', 'the uid of the subscription', trimmed)
+    .requiredOption('--business <uid>', 'the uid of its business', trimmed)
     .option('--quiet', 'do not call handlers for the change that the first read finds')
     .option('--force', 'do not ask the platform first')
     .addHelpText('after', examples('track subscription-1 --business business-1'))

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import type { Command } from 'commander'
 import { createSimulator } from '../../testing/index.js'
 import { addressWith } from '../commands/simulate.js'
-import { examples, notBlank, webAddress, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, webAddress, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 import { replaceFile } from '../terminal/files.js'
@@ -44,16 +44,12 @@ export function addDev(program: Command, act: Act) {
       webAddress,
     )
     // Not `--env-file`: Node reads that from every command line, and ends if there is no such file.
-    .option(
-      '--write-env <file>',
-      'write the settings for your app into a file, for node --env-file',
-      notBlank,
-    )
+    .option('--write-env <file>', 'write the settings for your app into a file, for node --env-file', trimmed)
     .option('--force', 'replace that file if it exists with another content')
     .option(
       '--state <file>',
       'with --to: the file that keeps the businesses for the next start',
-      notBlank,
+      trimmed,
       STATE,
     )
     .addHelpText(

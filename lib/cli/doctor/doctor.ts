@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { Marketplace, ProblemCode } from '../../index.js'
-import { examples, notBlank, webAddress } from '../terminal/command-options.js'
+import { examples, trimmed, webAddress } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, FIXES, NO, stopFor } from '../terminal/exit-codes.js'
 import { checkDelivery, checkRegistrations } from './delivery.js'
@@ -24,12 +24,8 @@ export function addDoctor(program: Command, act: Act) {
       'Check the settings, the database and its grants, the purchases so far, the platform, the clocks, a read, and with --public-url a ' +
         'delivery to the public address. The journal records that delivery as unrecognised. Exit code 1: a check failed.',
     )
-    .option('--business <uid>', 'a business that has the app; default: one from the database', notBlank)
-    .option(
-      '--subscription <uid>',
-      'a subscription of the business; default: one from the database',
-      notBlank,
-    )
+    .option('--business <uid>', 'a business that has the app; default: one from the database', trimmed)
+    .option('--subscription <uid>', 'a subscription of the business; default: one from the database', trimmed)
     .option('--public-url <url>', 'the public address of the router, without the secret', webAddress)
     .addHelpText('after', examples('doctor', 'doctor --public-url https://app.example/hooks'))
     .action(

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { ImportSummary, Marketplace } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, INTERRUPTED, NO, UNAVAILABLE } from '../terminal/exit-codes.js'
 import { type Customers, openCustomers } from './lines.js'
@@ -23,7 +23,7 @@ export function addImport(program: Command, act: Act) {
         'early, run it again: it skips lines that are already read. With --json, one result for each line, then the ' +
         'summary.',
     )
-    .argument('<file>', 'a .csv or .jsonl file, or -', notBlank)
+    .argument('<file>', 'a .csv or .jsonl file, or -', trimmed)
     .option('--quiet', 'do not call handlers for the changes that the first reads find')
     .option('--dry-run', 'only check the lines, and show which are new')
     .option('--wait <seconds>', 'end after this time without a finished read', wholeNumber, 120)

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import { fixtureOf } from '../../testing/index.js'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, Stop, USAGE } from '../terminal/exit-codes.js'
 import { jsonText } from '../terminal/output.js'
@@ -15,7 +15,7 @@ export function addJournalExport(journal: Command, act: Act) {
         'a receiver, it is recognised as the delivery was. Names of fields stay: look at them before you publish it. ' +
         'Exit code 1: no entry has this id.',
     )
-    .argument('<id>', 'the id of the entry', notBlank)
+    .argument('<id>', 'the id of the entry', trimmed)
     .requiredOption('--fixture', 'replace the values; there is no other export of an entry')
     .addHelpText('after', examples('journal export --fixture \\\n      019a1b2c-3d4e-7f50-8123-456789abcdef'))
     .action(

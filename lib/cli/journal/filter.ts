@@ -1,6 +1,6 @@
 import { type Command, Option } from 'commander'
 import type { JournalFilter } from '../../index.js'
-import { notBlank } from '../terminal/command-options.js'
+import { trimmed } from '../terminal/command-options.js'
 import { Stop, USAGE } from '../terminal/exit-codes.js'
 
 /** The options that select entries. */
@@ -34,15 +34,15 @@ export function addFilterOptions(command: Command): Command {
         'action',
       ]),
     )
-    .option('--name <event>', 'events of this registration name', notBlank)
-    .option('--business <uid>', 'entries of this business', notBlank)
-    .option('--subscription <uid>', 'entries of this subscription', notBlank)
+    .option('--name <event>', 'events of this registration name', trimmed)
+    .option('--business <uid>', 'entries of this business', trimmed)
+    .option('--subscription <uid>', 'entries of this subscription', trimmed)
     .option(
       '--since <time>',
       'received at this time or later: ISO 8601 with Z or an offset, or a day',
-      notBlank,
+      trimmed,
     )
-    .option('--until <time>', 'received before this time', notBlank)
+    .option('--until <time>', 'received before this time', trimmed)
 }
 
 export function filterFrom(given: FilterOptions): JournalFilter {

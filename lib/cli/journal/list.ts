@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { JournalEntry } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE } from '../terminal/exit-codes.js'
 import { shortTime, table } from '../terminal/layout.js'
@@ -11,7 +11,7 @@ export function addJournalList(journal: Command, act: Act) {
     .summary('list entries, newest first')
     .description('List entries, newest first. With --json, one entry with its payload on each line.')
     .option('--limit <count>', 'show at most this many', wholeNumber, 50)
-    .option('--before <id>', 'only entries before this one', notBlank)
+    .option('--before <id>', 'only entries before this one', trimmed)
     .addHelpText('after', examples('journal list --dead', 'journal list --business b1 --since 2026-03-01'))
     .action(
       act(async (context, given: FilterOptions & { limit: number; before?: string }) => {

@@ -1,6 +1,6 @@
 import type { Command } from 'commander'
 import type { JournalEntry, Marketplace } from '../../index.js'
-import { examples, notBlank, wholeNumber } from '../terminal/command-options.js'
+import { examples, trimmed, wholeNumber } from '../terminal/command-options.js'
 import type { Act, Context } from '../terminal/context.js'
 import { DONE, type ExitCode, NO, Stop, UNAVAILABLE, USAGE } from '../terminal/exit-codes.js'
 import { plural, table } from '../terminal/layout.js'
@@ -19,7 +19,7 @@ export function addJournalReplay(journal: Command, act: Act) {
       "Pass one entry, or all that match, to the app's handlers again, the oldest first. The worker of the app calls the " +
         'handlers; this program only requests it. With --wait it waits for the outcome. Exit code 1: one failed again.',
     )
-    .argument('[id]', 'the id of one entry', notBlank)
+    .argument('[id]', 'the id of one entry', trimmed)
     .option('--limit <count>', 'replay at most this many', wholeNumber, 100)
     .option('--dry-run', 'only show which entries match, with their errors')
     .option('--wait [seconds]', `wait for the outcome, at most ${WAIT_S} seconds or as many`, wholeNumber)

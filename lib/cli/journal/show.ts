@@ -1,5 +1,5 @@
 import type { Command } from 'commander'
-import { examples, notBlank } from '../terminal/command-options.js'
+import { examples, trimmed } from '../terminal/command-options.js'
 import type { Act } from '../terminal/context.js'
 import { DONE, NO, Stop } from '../terminal/exit-codes.js'
 import { fields, oneLine, shortTime } from '../terminal/layout.js'
@@ -13,7 +13,7 @@ export function addJournalShow(journal: Command, act: Act) {
     .description(
       'Show one entry with its payload, and the stack of the error of its handler. Exit code 1: no entry has this id.',
     )
-    .argument('<id>', 'the id of the entry', notBlank)
+    .argument('<id>', 'the id of the entry', trimmed)
     .addHelpText('after', examples('journal show 019a1b2c-3d4e-7f50-8123-456789abcdef'))
     .action(
       act(async (context, id: string) => {

@@ -8,13 +8,14 @@ export function wholeNumber(text: string): number {
 
 /** For an option that may be given more than once. */
 export function collected(text: string, before: string[] = []): string[] {
-  return [...before, notBlank(text)]
+  return [...before, trimmed(text)]
 }
 
-/** A text as it is. One that is only white space is a mistake: a variable of the shell that is not set. */
-export function notBlank(text: string): string {
-  if (text.trim() === '') throw new InvalidArgumentError('The value is empty.')
-  return text
+/** The text without the white space around it, which people paste. Without any text it is a mistake: a variable that is not set. */
+export function trimmed(text: string): string {
+  const value = text.trim()
+  if (value === '') throw new InvalidArgumentError('The value is empty.')
+  return value
 }
 
 /** An absolute http or https address. */
