@@ -33,6 +33,33 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
       expect(kept).toHaveLength(1)
     })
 
+    it('B25 refuses one of the largest when all that it checks take too much memory, and never a small one', async () => {
+      const hold = gate()
+      let begun = 0
+      const { post, kept, outcomes } = await receiverOn(express, {
+        options: {
+          openBodiesBytes: 8_000,
+          async verifyDelivery() {
+            begun++
+            await hold.opened
+            return true
+          },
+        },
+      })
+      const send = async (size: number) => {
+        const before = begun
+        const reply = post(JSON.stringify('x'.repeat(size - 2))).then(({ status }) => status)
+        await until('it is checked, or refused', () => begun > before || outcomes.length > 0)
+        return { reply }
+      }
+      const sent = [await send(500), await send(3_000), await send(3_000), await send(3_000)]
+      expect([begun, outcomes]).toEqual([4, ['body_timeout']])
+      expect(await sent[1]?.reply).toBe(408)
+      hold.open()
+      expect(await Promise.all(sent.map(({ reply }) => reply))).toEqual([200, 408, 200, 200])
+      expect([kept.length, outcomes.length]).toEqual([3, 4])
+    })
+
     describe('B103 a signature over the body', () => {
       const bom = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(` ${TEXT}\r\n`)])
       const gzipped = gzipSync(TEXT)

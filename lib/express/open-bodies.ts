@@ -8,7 +8,7 @@ const NOTHING = Buffer.alloc(0)
  * together stays within `mostBytes`: to make room one of the largest is refused, and of these the one that has been open
  * longest. So neither slow senders nor large bodies keep out an ordinary delivery, which is small.
  *
- * `stop` is called with the reason, `body_too_large` or `body_timeout`, and must call `close`.
+ * `stop` is called with the reason, `body_too_large` or `body_timeout`, once its memory is free.
  */
 export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1024 * 1024, 4 * limitBytes)) {
   /** The open bodies by the power of two that their memory exceeds; in each line the oldest first. */
@@ -33,7 +33,7 @@ export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1
 
     function add(chunk: Buffer): void {
       const needed = size + chunk.length
-      if (needed > limitBytes) stop(tooLarge(limitBytes))
+      if (needed > limitBytes) refuse(tooLarge(limitBytes))
       else if (needed > held.length) grow(needed, chunk)
       if (!isOpen) return
       if (held !== chunk) held.set(chunk, size)
@@ -48,7 +48,7 @@ export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1
       const capacity = Math.max(needed, Math.min(2 * held.length, limitBytes))
       const more = capacity - held.length
       leave()
-      leave = lineOf(capacity).add(refuse)
+      leave = lineOf(capacity).add(makeRoom)
       // It may be this body.
       while (isOpen && heldBytes + more > mostBytes) refuseOneOfTheLargest()
       if (!isOpen) return
@@ -59,13 +59,18 @@ export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1
       heldBytes += more
     }
 
-    function refuse(): void {
-      stop(
+    function makeRoom(): void {
+      refuse(
         unreadable(
           'body_timeout',
           `the bodies under way together exceeded ${mostBytes} bytes, and it was one of the largest`,
         ),
       )
+    }
+
+    function refuse(reason: unknown): void {
+      close()
+      stop(reason)
     }
 
     /** Frees the memory; returns the bytes that have arrived. */
