@@ -47,6 +47,7 @@ export function createMarketplace<const Custom extends EventDefinitions = Record
       indexOfSecret: createSecretSearch(deliverySecrets),
       accept: (...delivery) =>
         parts.settling.accepting(() => reporting.accepting(() => parts.intake.accept(...delivery))),
+      turnAway: parts.intake.turnAway,
       verifyDelivery: given.verifyDelivery,
       bodyLimitBytes: options.bodyLimitBytes,
       bodyTimeoutMs: internals.bodyTimeoutMs,

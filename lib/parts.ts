@@ -62,11 +62,8 @@ export function createParts<Custom extends EventDefinitions>(
   const onTimerError = (error: unknown) => telemetry.failure('timers', error)
   const clock = guardedClock(options.clock, onTimerError, outsideTraces)
   const store = storeFor(options.store, clock, telemetry.warn)
-  const facts = createSeenFacts({
-    store,
-    secrets: [...options.deliverySecrets, app.clientSecret, app.clientId],
-    clock,
-  })
+  const secrets = [...options.deliverySecrets, app.clientSecret, app.clientId]
+  const facts = createSeenFacts({ store, secrets, clock })
   const platform = createPlatformClient({
     ...options.platform,
     timeoutMs: internals.callTimeoutMs,
@@ -126,7 +123,12 @@ export function createParts<Custom extends EventDefinitions>(
   const overdueWork = createOverdueWork({ hasWorker: options.worker, clock })
   const reporting = createReporting({ telemetry, check, replies, facts, clock })
   const { onAccepted } = reporting
-  const otherItems = createOtherItems(purchasableUids, clock)
+  const otherItems = createOtherItems({
+    purchasableUids,
+    pages: () => subscriptionPages(store, {}, 100),
+    onError: (error) => telemetry.failure('reading', error),
+    clock,
+  })
   const intake = createIntake({
     classify,
     store,
@@ -161,7 +163,10 @@ export function createParts<Custom extends EventDefinitions>(
           onRead(claim, result, conclusion) {
             reporting.read(claim, result, conclusion)
             if (result.kind === 'found')
-              otherItems.noteRead(result.record.purchasable_uid, claim.subscription.record === null)
+              otherItems.noteRead(
+                result.record.purchasable_uid,
+                claim.subscription.record === null && claim.cause === 'event',
+              )
           },
         },
         searching: findSubscriptions && {
@@ -201,9 +206,7 @@ export function createParts<Custom extends EventDefinitions>(
     worker,
     onOpen() {
       overdueWork.opened()
-      otherItems
-        .lookAt(subscriptionPages(store, {}, 100))
-        .catch((error) => telemetry.failure('reading', error))
+      void otherItems.look()
     },
     async onClose() {
       healthChanges.close()
@@ -276,7 +279,7 @@ export function createParts<Custom extends EventDefinitions>(
     imports,
     check,
     platformReport: createPlatformReport({
-      storedFacts: createStoredFacts({ store, registry, clock }),
+      storedFacts: createStoredFacts({ store, registry, secrets, clock }),
       seenFacts: facts.facts,
       clock,
     }),

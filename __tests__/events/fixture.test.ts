@@ -86,6 +86,18 @@ describe('fixtureOf', () => {
     expect(await marketplace.journal.get(again.id)).toMatchObject({ kind: 'event', name })
   })
 
+  it('keeps no name and no word that has an identifier in it', () => {
+    const ada = {
+      entity_name: 'ada',
+      event_type: 'paid',
+      data: { business_id: 'Ada', ada_settings: 1, myAda: 2, other: 3 },
+    }
+    expect(fixtureOf(ada)).toEqual({
+      ...{ entity_name: 'text-1', event_type: 'paid' },
+      data: { business_id: 'business-1', 'field-1': 1, 'field-2': 2, other: 3 },
+    })
+  })
+
   it('is recognised as any delivery was, and has none of its values', () => {
     fc.assert(
       fc.property(anyDelivery(), ({ delivery, values }) => {

@@ -9,7 +9,7 @@ import { createScene } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
 const NOTICE = { subscription_uid: 's1', business_id: 'b1' }
-const MANY = 100
+const MANY = 60
 const DEEP = '['.repeat(1_800) + ']'.repeat(1_800)
 /** Each has some 64 kB, and as a value twenty times as much. */
 const BODIES = {

@@ -230,6 +230,19 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     expect(sent?.headers).toContainEqual({ name: 'content-type', count: 4 })
   })
 
+  it('names no field and no word of what is stored that has an identifier in it, also of another delivery', async () => {
+    const { marketplace, deliver } = await scene()
+    await deliver(sampleDelivery(UPDATED, { buyer_uid: 'adalovelace', purchasable_uid: 'acme' }))
+    await deliver(
+      sampleDelivery(UPDATED, { settings_acme: 1, settingsAcme: 1, adalovelace: 1, plain_setting: 1 }),
+    )
+    await deliver({ entity_name: 'acme', event_type: 'adalovelace', data: 1 })
+    const { stored } = await marketplace.platformReport()
+    const text = JSON.stringify(stored).toLowerCase()
+    for (const hidden of ['acme', 'adalovelace']) expect(text).not.toContain(hidden)
+    expect(fieldsOf(stored, UPDATED)).toHaveProperty(['data.plain_setting'])
+  })
+
   it('counts the time until a read from the first of events that came again within a minute', async () => {
     const { marketplace, platform, deliver, jump } = await scene()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -282,7 +295,7 @@ describe('the shape of a JSON', () => {
         const counts = createFieldCounts({ isDocumented: () => null, words: {} })
         counts.add(delivery)
         const shown = JSON.stringify([
-          counts.facts(new Set()),
+          counts.facts(() => false),
           shapeOf(delivery).map(({ path, type }) => [path, type]),
         ])
         context.log(shown)
@@ -310,7 +323,7 @@ describe('the shape of a JSON', () => {
     const counts = createFieldCounts({ isDocumented: () => null, words: { state: () => false } })
     const letters = (i: number) => [...String(i)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
     for (let i = 0; i < 500; i++) counts.add({ [letters(i)]: 1, state: `s_${letters(i)}` })
-    const facts = counts.facts(new Set())
+    const facts = counts.facts(() => false)
     expect(facts).toHaveLength(201)
     expect(facts.find(({ path }) => path === '…')?.types).toEqual({ number: 301 })
     expect(facts.find(({ path }) => path === 'state')?.words).toHaveLength(20)
@@ -491,7 +504,7 @@ describe('the facts of the store', () => {
           listEntries: async () => rows,
           listSubscriptions: async () => records as unknown as StoredSubscription[],
         }
-        const facts = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
+        const facts = await createStoredFacts({ store, registry: EVENTS, secrets: [], clock: systemClock })()
         expect(facts.entries).toBe(rows.length)
         const shown = JSON.stringify(facts)
         const values = deliveries.flatMap((each) => each.values)
@@ -499,6 +512,18 @@ describe('the facts of the store', () => {
       }),
       { numRuns: 200 },
     )
+  })
+
+  it('name no secret of the app', async () => {
+    const payload = { data: { lighthouse_x: 1, LightHouse: 1, other: 1 } }
+    const entry = { kind: 'unrecognised', payload, receivedAt: new Date(0).toISOString() }
+    const store = {
+      listEntries: async () => [{ ...entry, businessUid: null, subscriptionUid: null } as JournalEntry],
+      listSubscriptions: async () => [],
+    }
+    const given = { store, registry: EVENTS, secrets: ['lighthouse'], clock: systemClock }
+    const { events } = await createStoredFacts(given)()
+    expect(events[0]?.fields.map(({ path }) => path)).toEqual(['data', 'data.*', 'data.other'])
   })
 
   it('are those of the newest 10,000 entries, and read no more', async () => {
@@ -514,7 +539,12 @@ describe('the facts of the store', () => {
       },
       listSubscriptions: async () => [],
     }
-    const { entries, events } = await createStoredFacts({ store, registry: EVENTS, clock: systemClock })()
+    const { entries, events } = await createStoredFacts({
+      store,
+      registry: EVENTS,
+      secrets: [],
+      clock: systemClock,
+    })()
     expect([entries, events[0]?.deliveries, read]).toEqual([10_000, 10_000, 10_000])
   })
 })

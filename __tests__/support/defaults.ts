@@ -1,3 +1,4 @@
+import { MarketplaceError } from '../../lib/base/errors.js'
 import { readOptions } from '../../lib/options.js'
 
 const { bodyLimitBytes, reads, internals, clock } = readOptions({
@@ -11,6 +12,7 @@ export const RECEIVER_DEFAULTS = {
   bodyLimitBytes,
   bodyTimeoutMs: internals.bodyTimeoutMs,
   acceptTimeoutMs: internals.acceptTimeoutMs,
+  turnAway: (why: string) => new MarketplaceError('delivery_turned_away', why),
   clock,
 }
 /** The platform client's options of an app that sets none of them. */

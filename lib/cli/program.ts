@@ -51,7 +51,7 @@ export function createProgram(version: string, act: Act): Command {
     )
     .option(
       '--env <file>',
-      'read settings from a file of NAME=value lines; set variables keep their values',
+      'read settings from a file of NAME=value lines; variables with a value keep it',
       trimmed,
     )
     .option('--actor <name>', 'your name, for the journal (default: MARKETPLACE_ACTOR, or your user name)')

@@ -28,6 +28,15 @@ export function isFieldName(name: string, isValue: (name: string) => boolean): b
 }
 
 /**
+ * Whether a name is one of these values, or has one of them as a word: `settings_acme` and `settingsAcme` have `acme`. The
+ * values are in small letters.
+ */
+export function hasValue(name: string, values: Pick<ReadonlySet<string>, 'has'>): boolean {
+  if (values.has(name.toLowerCase())) return true
+  return name.split(/[\W_]+|(?<=[a-z])(?=[A-Z])/).some((word) => values.has(word.toLowerCase()))
+}
+
+/**
  * Whether a name repeats one of these secrets or identifiers, in capitals or not: it is one, has a long one in it, or is a
  * long part of one.
  */

@@ -1,5 +1,5 @@
 import { identifierOf, MAX_IDENTIFIER_LENGTH } from '../base/record.js'
-import { isFieldName, isWord } from './fields.js'
+import { hasValue, isFieldName, isWord } from './fields.js'
 
 /**
  * A copy of a received delivery for a test, without a value of it: `payload` of an entry of the journal, or any parsed body.
@@ -25,6 +25,9 @@ export function fixtureOf(payload: unknown): unknown {
   collect(payload, [], places)
   const values = new Map(places.flatMap(({ value }) => (isReplaced(value) ? [[String(value), value]] : [])))
   const lowerCase = new Set([...values.keys()].map((text) => text.toLowerCase()))
+  const identifiers = new Set(identifiersAt(places).map((text) => text.toLowerCase()))
+  const isIdentifier = (text: string) => text !== '' && identifiers.has(text.toLowerCase())
+  const isValue = (name: string) => lowerCase.has(name.toLowerCase()) || hasValue(name, identifiers)
   const timeOf = createTimes(values.keys())
   const numberOf = createNumbers()
   const names = createNames()
@@ -37,7 +40,8 @@ export function fixtureOf(payload: unknown): unknown {
 
   function copy(value: unknown, path: Path): unknown {
     if (typeof value === 'number') return numberOf(value)
-    if (typeof value === 'string') return isShown(path, value) ? value : textFor(value)
+    if (typeof value === 'string')
+      return isShown(path, value) && !isIdentifier(value) ? value : textFor(value)
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((each) => copy(each, [...path, null]))
     const fields = new Map<string, unknown>()
@@ -50,7 +54,7 @@ export function fixtureOf(payload: unknown): unknown {
   }
 
   function nameFor(name: string): string {
-    if (isFieldName(name, (text) => lowerCase.has(text.toLowerCase()))) return name
+    if (isFieldName(name, isValue)) return name
     const value = values.get(name)
     if (value === undefined) return names.of(name, 'field')
     return typeof value === 'number' ? String(numberOf(value)) : textFor(value)
@@ -75,6 +79,19 @@ const IDENTIFIERS: Readonly<Record<string, string>> = Object.assign(Object.creat
   app_code_name: 'app',
   display_name: 'app',
 })
+
+/** The identifiers in the documented fields of a delivery. */
+export function identifiersIn(payload: unknown): string[] {
+  const places: Place[] = []
+  collect(payload, [], places)
+  return identifiersAt(places)
+}
+
+function identifiersAt(places: readonly Place[]): string[] {
+  return places.flatMap(({ path, value }) =>
+    isReplaced(value) && IDENTIFIERS[nameInData(path)] !== undefined ? [String(value)] : [],
+  )
+}
 
 /** The names of the fields from the outermost object on; null for an element of an array. */
 type Path = readonly (string | null)[]

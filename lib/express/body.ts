@@ -3,7 +3,7 @@ import type { IncomingMessage } from 'node:http'
 import { brotliDecompressSync, gunzipSync, inflateSync } from 'node:zlib'
 import type { Clock } from '../base/clock.js'
 import { createDeadlines } from '../base/deadlines.js'
-import { type Body, notUtf8, tooLarge, unreadable } from './envelopes.js'
+import { type Body, jsonOf, notUtf8, tooLarge, unreadable } from './envelopes.js'
 import { createOpenBodies } from './open-bodies.js'
 
 /**
@@ -233,7 +233,7 @@ function bodyReadBefore(req: BodyRequest, limitBytes: number): Body {
       'another middleware has parsed it as a form or as XML, not as JSON; mount the marketplace router before it, or send application/json',
     )
   }
-  return { parsed: asJson(body) }
+  return { json: jsonOf(body) }
 }
 
 /** The bytes as they were sent, if the middleware left them. Most middleware leaves those that it has decompressed. */
@@ -298,19 +298,6 @@ export function isFormOrXml(contentType = ''): boolean {
 function isEnvelopeless(body: unknown): boolean {
   const values: unknown[] = Array.isArray(body) ? body : [body]
   return !values.some((value) => typeof (value as { entity_name?: unknown } | null)?.entity_name === 'string')
-}
-
-/**
- * The parsed value as plain JSON: a `reviver` or the app's own parser may have replaced text and numbers by dates,
- * bigints or class instances. A value that is circular or nested too deeply is returned unchanged.
- */
-function asJson(body: unknown): unknown {
-  try {
-    const text = JSON.stringify(body, (_key, value) => (typeof value === 'bigint' ? String(value) : value))
-    return JSON.parse(text)
-  } catch {
-    return body
-  }
 }
 
 function isEmptyObject(value: unknown): boolean {

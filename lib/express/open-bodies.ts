@@ -3,15 +3,17 @@ import { tooLarge, unreadable } from './envelopes.js'
 
 const NOTHING = Buffer.alloc(0)
 
+/** The most bytes of memory for bodies of at most `limitBytes`. */
+export const mostBytesFor = (limitBytes: number): number => Math.max(64 * 1024 * 1024, 4 * limitBytes)
+
 /**
  * Returns `openBody(stop)`, which collects the chunks of one body of at most `limitBytes`. The memory of all open bodies
- * together stays within `mostBytes`: to make room one of the largest is refused, and of these the one that has been open
- * longest. So neither slow senders nor large bodies keep out an ordinary delivery, which is small.
+ * together stays within `mostBytes`: to make room one of the largest is refused, the first that grew so large. So neither slow senders nor large bodies keep out an ordinary delivery, which is small.
  *
  * `stop` is called with the reason, `body_too_large` or `body_timeout`, once its memory is free.
  */
-export function createOpenBodies(limitBytes: number, mostBytes = Math.max(64 * 1024 * 1024, 4 * limitBytes)) {
-  /** The open bodies by the power of two that their memory exceeds; in each line the oldest first. */
+export function createOpenBodies(limitBytes: number, mostBytes = mostBytesFor(limitBytes)) {
+  /** The open bodies by the power of two that their memory exceeds. */
   const lines: Line<() => void>[] = []
   let heldBytes = 0
 

@@ -5,26 +5,24 @@ import type { Envelope, Receipt } from '../base/envelope.js'
 import { type ErrorCode, MarketplaceError, ownCode } from '../base/errors.js'
 import { type BodyRequest, createBodyReader, isFormOrXml, isMultipart } from './body.js'
 import { couldBeSecret } from './delivery-secret.js'
-import { type Body, envelopesOf, textOf } from './envelopes.js'
+import { type Body, envelopesOf, parse, textOf } from './envelopes.js'
 import { type Given, givenWith } from './given.js'
-import { createOpenBodies } from './open-bodies.js'
+import { mostBytesFor } from './open-bodies.js'
 import { reply, replyProblem } from './reply.js'
 
 export interface ReceiverOptions {
   /** The index of the delivery secret that the path ends in, or -1; see `createSecretSearch`. */
   indexOfSecret(presented: string): number
-  /** Writes the envelopes to disk, then resolves with one receipt for each, in the same order. */
-  accept(
-    envelopes: readonly Envelope[],
-    secret: number,
-    headers: IncomingHttpHeaders,
-  ): Promise<readonly Receipt[]>
+  /** Writes the envelopes to disk, then resolves with one receipt for each, in the same order. May empty the list. */
+  accept(envelopes: Envelope[], secret: number, headers: IncomingHttpHeaders): Promise<readonly Receipt[]>
   /** The app's own check. Returning anything but true refuses the delivery. */
   verifyDelivery?: VerifyDelivery | undefined
   bodyLimitBytes: number
   bodyTimeoutMs: number
-  /** See `createOpenBodies`. */
+  /** See `createOpenBodies`. As many bytes may be verified at once, and twice as many of small bodies. */
   openBodiesBytes?: number | undefined
+  /** The error of a delivery for which there is no room. */
+  turnAway(why: string): MarketplaceError
   /** Time for `verifyDelivery` and `accept` together. After it the reply is 503, and the sender may send it again. */
   acceptTimeoutMs: number
   clock: Clock
@@ -59,6 +57,8 @@ export type VerifyDelivery = (delivery: {
 /** `verification_failed`: `verifyDelivery` threw, rejected or did not answer in time; the reply is 503. */
 type DeliveryOutcome = 'received' | 'secret_wrong' | 'verification_failed' | ErrorCode
 
+/** A notice has some hundred bytes. */
+const SMALL_BYTES = 16 * 1024
 const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
 
 /**
@@ -80,7 +80,7 @@ const JSON_HEADERS = { 'Content-Type': 'application/json; charset=utf-8' }
  * The steps are plain calls: a promise and a timer for each step made a request a third slower.
  */
 export function createTakeDelivery(options: ReceiverOptions) {
-  const { indexOfSecret, accept, verifyDelivery, clock, count } = options
+  const { indexOfSecret, accept, verifyDelivery, turnAway, clock, count } = options
   const { bodyLimitBytes, bodyTimeoutMs, openBodiesBytes, acceptTimeoutMs } = options
   const readBody = createBodyReader({
     limitBytes: bodyLimitBytes,
@@ -89,8 +89,9 @@ export function createTakeDelivery(options: ReceiverOptions) {
     clock,
   })
   const deadlines = createDeadlines(acceptTimeoutMs, clock)
-  /** What is being verified: the check may take long, and anybody with the secret can send as much as he likes. */
-  const openVerification = createOpenBodies(bodyLimitBytes, openBodiesBytes)
+  /** The bytes that are being verified: a check may take long, and anybody with the secret can send as much as he likes. */
+  let verifiedBytes = 0
+  const mostVerifiedBytes = openBodiesBytes ?? mostBytesFor(bodyLimitBytes)
 
   return function takeDelivery(req: BodyRequest, res: ServerResponse, presented: string): void {
     const secret = indexOfSecret(presented)
@@ -131,14 +132,15 @@ export function createTakeDelivery(options: ReceiverOptions) {
     refuse: (thrown: unknown, outcome?: DeliveryOutcome, given?: () => Given) => void,
   ): void {
     const text = textOf(body)
-    const parsed = 'parsed' in body ? body.parsed : undefined
+    const received = 'json' in body ? undefined : text
     let isOpen = true
     let isVerified = verifyDelivery === undefined
+    let held = 0
 
     const fail = (cause: unknown, isOurs = isVerified) => {
       if (!isOpen) return
       // The path before the secret is the app's own.
-      const given = isOurs ? undefined : () => givenWith(req, [presented, queryOf(req.url)], text)
+      const given = isOurs ? undefined : () => givenWith(req, [presented, queryOf(req.url)], received)
       end(() => refuse(notAccepted(cause), isVerified ? undefined : 'verification_failed', given))
     }
     const refuseOnce = (reason: unknown) => {
@@ -162,14 +164,24 @@ export function createTakeDelivery(options: ReceiverOptions) {
       ),
     )
     if (verifyDelivery === undefined) acceptBody()
-    else verify(verifyDelivery, body)
+    else verify(verifyDelivery, body.sent)
 
-    function verify(check: VerifyDelivery, body: Body): void {
-      const held = openVerification(refuseOnce)
-      if ('bytes' in body) held.add(body.bytes)
-      if (!isOpen) return
-      new Promise<unknown>((resolve) => resolve(check({ req, text, bytes: body.sent })))
-        .finally(held.close)
+    function verify(check: VerifyDelivery, bytes: Buffer | undefined): void {
+      try {
+        parse(text)
+      } catch (error) {
+        refuseOnce(error)
+        return
+      }
+      const most = text.length <= SMALL_BYTES ? 2 * mostVerifiedBytes : mostVerifiedBytes
+      if (verifiedBytes + text.length > most) {
+        refuseOnce(notAccepted(turnAway('too many deliveries are being verified')))
+        return
+      }
+      held = text.length
+      verifiedBytes += held
+      new Promise<unknown>((resolve) => resolve(check({ req, text: received, bytes })))
+        .finally(release)
         .then((answer) => {
           if (!isOpen) return
           isVerified = answer === true
@@ -189,7 +201,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     function acceptBody(): void {
       let read: ReturnType<typeof envelopesOf>
       try {
-        read = envelopesOf(text, parsed)
+        read = envelopesOf(text)
       } catch (error) {
         refuseOnce(error)
         return
@@ -204,9 +216,15 @@ export function createTakeDelivery(options: ReceiverOptions) {
       }
     }
 
+    function release(): void {
+      verifiedBytes -= held
+      held = 0
+    }
+
     function end(answer: () => void): void {
       isOpen = false
       cancelDeadline()
+      release()
       answer()
     }
   }

@@ -95,24 +95,44 @@ describe('known subscriptions for other items', () => {
   })
 
   it('A230 J34 are not those of stored subscriptions that were never read: anybody can have made them up', async () => {
-    const { items, messages } = setUp(['mine'])
-    const lookAt = (record: object | null) =>
-      items.lookAt(pagesOf([{ subscriptionUid: 's1', record, purchasableUid: 'theirs' }]))
-    await lookAt(null)
+    const { items, messages, have } = setUp(['mine'])
+    have([{ subscriptionUid: 's1', record: null, purchasableUid: 'theirs' }])
+    await items.look()
     expect(messages()).toEqual([])
-    await lookAt({})
+    have([{ subscriptionUid: 's1', record: {}, purchasableUid: 'theirs' }])
+    await items.look()
     expect(messages()).toHaveLength(1)
   })
 
   it('J34 are no problem if one for the own item is stored behind many old ones', async () => {
-    const { items, messages } = setUp(['mine'])
+    const { items, messages, have } = setUp(['mine'])
     const all = Array.from({ length: 1_000 }, (_, at) => ({
       subscriptionUid: String(10_000 + at),
       record: {},
       purchasableUid: at < 990 ? 'theirs' : 'mine',
     }))
-    await items.lookAt(pagesOf(all))
+    have(all)
+    await items.look()
     expect(messages()).toEqual([])
+  })
+
+  it('J34 are looked at again every ten minutes, because another process may read them', async () => {
+    const { items, messages, have, jump, looks } = setUp(['mine'])
+    expect([messages(), looks()]).toEqual([[], 0])
+    const theirs = { subscriptionUid: 's1', record: {}, purchasableUid: 'theirs' }
+    await items.look()
+    jump(10 * 60_000 - 1)
+    have([theirs])
+    messages()
+    jump(1)
+    messages()
+    await until('it is seen', async () => messages().length === 1)
+    have([theirs, { subscriptionUid: 's2', record: {}, purchasableUid: 'mine' }])
+    jump(10 * 60_000)
+    await until('the own one is seen', async () => messages().length === 0)
+    jump(10 * 60_000)
+    messages()
+    expect(looks()).toBe(3)
   })
 
   it('J34 a misspelt app.purchasableUid shows in health() after an import', async () => {
@@ -207,15 +227,36 @@ describe('a purchase that is announced with a full record', () => {
   )
 })
 
-function setUp(purchasableUids: string[]) {
-  const { clock, jump } = jumpingClock()
-  const items = createOtherItems(purchasableUids, clock)
-  return { items, jump, messages: () => items.problems().map(({ message }) => message) }
+interface Stored {
+  subscriptionUid: string
+  record: object | null
+  purchasableUid: string
 }
 
-/** Stored subscriptions, in pages. */
-function pagesOf(all: readonly { subscriptionUid: string; record: object | null; purchasableUid: string }[]) {
+function setUp(purchasableUids: string[]) {
+  const { clock, jump } = jumpingClock()
+  let stored: readonly Stored[] = []
+  let looks = 0
   const listSubscriptions = async ({ after = '', limit }: { after?: string; limit: number }) =>
-    all.filter(({ subscriptionUid }) => subscriptionUid > after).slice(0, limit)
-  return subscriptionPages({ listSubscriptions } as never, {}, 100)
+    stored.filter(({ subscriptionUid }) => subscriptionUid > after).slice(0, limit)
+  const items = createOtherItems({
+    purchasableUids,
+    pages() {
+      looks++
+      return subscriptionPages({ listSubscriptions } as never, {}, 100)
+    },
+    onError(error) {
+      throw error
+    },
+    clock,
+  })
+  return {
+    items,
+    jump,
+    messages: () => items.problems().map(({ message }) => message),
+    have(all: readonly Stored[]) {
+      stored = all
+    },
+    looks: () => looks,
+  }
 }

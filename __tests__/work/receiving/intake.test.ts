@@ -80,6 +80,16 @@ describe('A226 long arrays of somebody who has the delivery secret', () => {
 })
 
 describe('accepting', () => {
+  it('empties the list of envelopes, so that none of their values is kept by who waits', async () => {
+    const { intake } = setUp()
+    for (const length of [1, 17]) {
+      const envelopes = Array.from({ length }, () => ({ value: 1, text: '1' }))
+      const accepted = intake.accept(envelopes)
+      expect(envelopes).toEqual([])
+      expect(await accepted).toHaveLength(length)
+    }
+  })
+
   it('tells which item a notice names, once it is on disk', async () => {
     const noted: (NamedItem | undefined)[] = []
     let failure: Error | undefined

@@ -1,4 +1,4 @@
-import { closeSync, fchmodSync, openSync, renameSync, writeFileSync } from 'node:fs'
+import { closeSync, fchmodSync, openSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { Stop, USAGE } from './exit-codes.js'
 
 const PRIVATE = 0o600
@@ -24,6 +24,7 @@ export function replaceFile(file: string, text: string): void {
     }
     renameSync(draft, file)
   } catch (error) {
+    rmSync(draft, { force: true })
     throw cannotWrite(file, error)
   }
 }

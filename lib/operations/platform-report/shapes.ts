@@ -95,12 +95,11 @@ export function createFieldCounts(about: {
       }
     },
 
-    /** `identifiers`, in small letters: what was an identifier in any of the JSON values, and is no name or word of others. */
-    facts(identifiers: ReadonlySet<string>): FieldFact[] {
-      const isIdentifier = (text: string) => identifiers.has(text.toLowerCase())
+    /** `isHidden`: whether a name or a word repeats a secret, or what was an identifier in any of the JSON values. */
+    facts(isHidden: (text: string) => boolean): FieldFact[] {
       const facts = new Map<string, FieldFact>()
       for (const [found, { types, words }] of fields) {
-        const path = withoutNames(found, isIdentifier)
+        const path = withoutNames(found, isHidden)
         const shown = facts.get(path) ?? {
           ...{ path, types: {}, words: [] },
           documented: path === OTHERS ? null : about.isDocumented(path),
@@ -110,7 +109,7 @@ export function createFieldCounts(about: {
           shown.types[type as JsonType] = (shown.types[type as JsonType] ?? 0) + count
         for (const [word, count] of words) {
           const known = wordsOf(found)?.(word) === true
-          if (known || !isIdentifier(word)) shown.words.push({ word, count, known })
+          if (known || !isHidden(word)) shown.words.push({ word, count, known })
         }
       }
       return [...facts.values()]

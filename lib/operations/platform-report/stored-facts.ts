@@ -4,7 +4,8 @@ import { RECORD_FIELDS } from '../../base/record.js'
 import { createSlices } from '../../base/waiting.js'
 import { canonicalState, PURCHASE_STATES } from '../../entitlement/purchase-state.js'
 import type { EventDefinitions } from '../../events/define-event.js'
-import { DOCUMENTED_FIELDS } from '../../events/fields.js'
+import { DOCUMENTED_FIELDS, hasValue, repeatsAny } from '../../events/fields.js'
+import { identifiersIn } from '../../events/fixture.js'
 import { EVENTS } from '../../events/registry.js'
 import type { JournalEntry, Store } from '../../store/port/store.js'
 import { entryPages, subscriptionPages } from '../journal/pages.js'
@@ -67,9 +68,11 @@ const PAGE = 100
 export function createStoredFacts(options: {
   store: Pick<Store, 'listEntries' | 'listSubscriptions'>
   registry: EventDefinitions
+  /** Those of the app, which no name may repeat. */
+  secrets: readonly string[]
   clock: Pick<Clock, 'monotonic'>
 }) {
-  const { store, registry, clock } = options
+  const { store, registry, secrets, clock } = options
   const rows = Object.values(registry)
   const words = {
     entity_name: (word: string) => rows.some(({ entity_name }) => entity_name === word),
@@ -85,9 +88,12 @@ export function createStoredFacts(options: {
     const noteIdentifiers = (...uids: (string | null)[]) => {
       for (const uid of uids) if (uid !== null) identifiers.add(uid.toLowerCase())
     }
+    const isHidden = (text: string) => hasValue(text, identifiers) || repeatsAny(text, secrets)
     await each(entryPages(store, {}, PAGE), (entry) => {
-      noteIdentifiers(entry.businessUid, entry.subscriptionUid)
-      events.add(entry)
+      // Parsed once: it is parsed anew each time that it is read.
+      const { payload } = entry
+      noteIdentifiers(entry.businessUid, entry.subscriptionUid, ...identifiersIn(payload))
+      events.add({ ...entry, payload })
     })
 
     const fields = createFieldCounts({
@@ -101,7 +107,7 @@ export function createStoredFacts(options: {
       fields.add(record)
       count++
     })
-    return { ...events.facts(identifiers), records: { count, fields: fields.facts(identifiers) } }
+    return { ...events.facts(isHidden), records: { count, fields: fields.facts(isHidden) } }
   }
 
   /** Examines the first rows, in slices: one with a long payload takes a millisecond. */
@@ -175,7 +181,7 @@ function createEventFacts(countFields: (event: string) => ReturnType<typeof crea
       }
     },
 
-    facts: (identifiers: ReadonlySet<string>) => ({
+    facts: (isHidden: (text: string) => boolean) => ({
       entries,
       since,
       events: [...events]
@@ -186,7 +192,7 @@ function createEventFacts(countFields: (event: string) => ReturnType<typeof crea
             deliveries,
             repeats,
             untilRead: summaryOf(lags.map(({ ms }) => ms)),
-            fields: fields.facts(identifiers),
+            fields: fields.facts(isHidden),
           },
         })),
     }),

@@ -152,7 +152,7 @@ export function createJournal(engine: Engine, lanes: Lanes) {
       const [replayed] = locked
         ? await sql<Pick<JournalTable, 'seq'>>`
             update journal set attempts = 0, due_at = ${engine.now()}, status = 'pending', settled_at = null
-            where id = ${id} returning seq`.execute(trx)
+            where id = ${id} and ${sql.still(isOfStatus(status))} returning seq`.execute(trx)
         : []
       if (locked && replayed)
         await lanes.replayed(trx, { key, seq: replayed.seq, wasPending: locked.status === 'pending' })

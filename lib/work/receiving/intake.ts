@@ -55,13 +55,13 @@ export function createIntake(options: {
   const reads = createRequestedReads({ purchasableUids, codeNames, searches })
   const refusedShapes = createRefusedShapes(clock)
 
-  /** `secretIndex`: the place of the delivery secret in the list. */
-  function accept(
-    envelopes: readonly Envelope[],
-    secretIndex = 0,
-    headers: IncomingHttpHeaders = {},
-  ): Promise<Receipt[]> {
+  /**
+   * Empties the list, because whoever calls it, such as a span of telemetry, may keep the list until it resolves. `secretIndex`:
+   * the place of the delivery secret in the list.
+   */
+  function accept(given: Envelope[], secretIndex = 0, headers: IncomingHttpHeaders = {}): Promise<Receipt[]> {
     const secret = secrets[secretIndex] ?? null
+    const envelopes = given.splice(0)
     if (envelopes.length > AT_ONCE) {
       const beganAt = clock.monotonic()
       return inTurns(
@@ -144,7 +144,9 @@ export function createIntake(options: {
 
   return {
     accept,
-    /** How many long arrays were refused within the last hour. */
+    /** The error of a delivery that is refused before it is accepted. */
+    turnAway: turnedAway.refused,
+    /** How many deliveries were refused within the last hour. */
     turnedAway: () => turnedAway.lately()?.refused ?? 0,
     problems: refusedShapes.problems,
   }
