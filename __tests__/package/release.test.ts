@@ -43,7 +43,17 @@ describe('a release', () => {
     expect(Object.keys(PACKAGE.scripts)).toEqual(expect.arrayContaining(ran.slice(1)))
     expect(publish).toMatch(/^ {4}needs: test$/m)
     expect(publish).toMatch(/^ {6}id-token: write$/m)
-    expect(publish).toMatch(/- run: npm publish --provenance \$DRY_RUN\n$/)
+    const steps = [...publish.matchAll(/- run: (npm (?!install|pkg).+)|(secrets\.\w+)/g)].map(
+      ([, command, secret]) => command ?? secret,
+    )
+    expect(steps).toEqual([
+      'npm ci --ignore-scripts',
+      'npm run build',
+      'npm run prepublishOnly',
+      'secrets.NPM_TOKEN',
+      'npm publish --ignore-scripts --provenance $DRY_RUN',
+    ])
+    expect(publish.indexOf('secrets.')).toBeGreaterThan(publish.indexOf('    steps:'))
   })
 
   it('is what the examples install, and has a chapter of the changelog', () => {
