@@ -12,12 +12,14 @@ import { ratios, spreadOf } from './statistics.mjs'
 export function writeReport(results, folder, { print, isForReaders }) {
   const judged = AIMS.map((aim) => judge(aim, results))
   mkdirSync(folder, { recursive: true })
-  writeFileSync(join(folder, 'results.json'), `${JSON.stringify({ ...results, aims: judged }, rounded, 2)}\n`)
+  const json = JSON.stringify({ ...results, aims: judged }, rounded, 2)
+  writeFileSync(join(folder, 'results.json'), `${json}\n`)
   writeFileSync(join(folder, 'results.md'), markdown(results, judged))
   for (const each of judged) print(`${each.verdict.padEnd(12)} ${inWords(each)}`)
   for (const text of results.leftOut) print(`left out     ${text}`)
   print(`written to ${folder}`)
-  if (isForReaders) print(mainFigures(results, join(PROJECT, 'docs', 'performance.md')))
+  // From the rounded values, so that the page follows from `results.json`.
+  if (isForReaders) print(mainFigures(JSON.parse(json), join(PROJECT, 'docs', 'performance.md')))
 }
 
 /** For each aim `{ text, bound, figure, verdict }`. The verdict is `reached`, `missed`, or `not measured`. */

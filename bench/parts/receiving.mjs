@@ -42,7 +42,7 @@ export async function receiving(bench) {
   const rows = await compareReceiving({ servers, rounds, seconds, bench, body: BODY })
   return {
     title: 'Receiving',
-    about: `64 connections, one and the same body, ${rounds} rounds of ${seconds} s after some thousand requests to warm up; each server alone, in a new process.`,
+    about: `64 connections, one and the same body of one subscription, without handlers, ${rounds} rounds of ${seconds} s after some thousand requests to warm up; each server alone, in a new process.`,
     columns: RECEIVING_COLUMNS,
     rows,
     beside: {
