@@ -23,17 +23,18 @@ export function writeReport(results, folder, { print, isForReaders }) {
 }
 
 /** For each aim `{ text, bound, figure, verdict }`. The verdict is `reached`, `missed`, or `not measured`. */
-function judge({ text, part, row, column, over, overColumn, atLeast, atMost, digits }, { parts }) {
+function judge({ text, part, row, column, over, overColumn, atLeast, atMost, digits, isWorst }, { parts }) {
   const rowOf = (id) => parts[part]?.rows.find((each) => each.id === id)?.values
   let values = rowOf(row)?.[column]
   if (values && over) values = rowOf(over)?.[column] && ratios(values, rowOf(over)[column])
   if (values && overColumn) values = rowOf(row)[overColumn] && ratios(values, rowOf(row)[overColumn])
   const isRatio = over !== undefined || overColumn !== undefined
-  const bound = `${atLeast === undefined ? 'at most' : 'at least'} ${number(atLeast ?? atMost, digits)}${isRatio ? ' ×' : ''}`
+  const bound = `${atLeast === undefined ? 'at most' : 'at least'} ${number(atLeast ?? atMost, digits)}${isRatio ? ' ×' : ''}${isWorst ? ' in each round' : ''}`
   if (!values || values.length === 0)
     return { text, bound, figure: null, digits, isRatio, verdict: 'not measured' }
   const figure = spreadOf(values)
-  const isReached = atLeast === undefined ? figure.median <= atMost : figure.median >= atLeast
+  const decisive = isWorst ? figure.max : figure.median
+  const isReached = atLeast === undefined ? decisive <= atMost : decisive >= atLeast
   return { text, bound, figure, digits, isRatio, verdict: isReached ? 'reached' : 'missed' }
 }
 
