@@ -17,9 +17,11 @@ export function ratios(of, by) {
   return of.slice(0, by.length).map((value, round) => value / by[round])
 }
 
-export function rotated(list, by) {
-  const at = by % Math.max(1, list.length)
-  return [...list.slice(at), ...list.slice(0, at)]
+/** The order of a round. Every second one is the former order reversed, so that an item does not always follow the same other. */
+export function inOrderOf(round, list) {
+  const at = Math.floor(round / 2) % Math.max(1, list.length)
+  const order = [...list.slice(at), ...list.slice(0, at)]
+  return round % 2 === 0 ? order : order.reverse()
 }
 
 /**
@@ -29,7 +31,7 @@ export function rotated(list, by) {
 export async function inRounds({ items, rounds, measure, note }) {
   const results = new Map(items.map(({ id }) => [id, {}]))
   for (let round = 0; round < rounds; round++) {
-    for (const item of rotated(items, round)) {
+    for (const item of inOrderOf(round, items)) {
       note(`round ${round + 1} of ${rounds}: ${item.name}`)
       for (const [column, value] of Object.entries(await measure(item, round))) {
         results.get(item.id)[column] ??= []
