@@ -4,7 +4,19 @@ import { dirname, join } from 'node:path'
 import { PROJECT } from './machine.mjs'
 
 /** What a figure depends on. Results and docs change none. */
-const MEASURED = ['lib', 'scripts', 'bench/harness', 'bench/parts', 'bench/servers', 'package-lock.json']
+const MEASURED = [
+  'lib',
+  'scripts',
+  'bench/harness',
+  'bench/parts',
+  'bench/servers',
+  'bench/package.json',
+  'bench/package-lock.json',
+  'package.json',
+  'package-lock.json',
+  'tsconfig.json',
+  'tsconfig.build.json',
+]
 const FILE = join(PROJECT, 'reports', 'bench-parts.json')
 
 /**
