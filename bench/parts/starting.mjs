@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { PROJECT } from '../harness/machine.mjs'
 import { inRounds } from '../harness/statistics.mjs'
 
-/** Measures what the package costs an app before the first request: time at the start, and disk space. */
+/** Measures what the package costs an app before the first request: time at the start, and the bytes of its files. */
 export async function starting(bench) {
   const { runtimes, quick, note, newStore } = bench
   const rounds = quick ? 3 : 9
@@ -31,13 +31,13 @@ export async function starting(bench) {
   })
   return {
     title: 'Starting and installing',
-    about: `From the \`import\` of the package until \`start()\` has resolved, ${rounds} rounds in new processes. Size: \`npm pack\`, installed without development packages.`,
+    about: `From the \`import\` of the package until \`start()\` has resolved, ${rounds} rounds in new processes. Files: the bytes of all of them after \`npm pack\`, installed without development packages. \`du\` shows more, because each takes whole blocks.`,
     columns: [
       { id: 'importMs', name: 'import, ms', digits: 0 },
       { id: 'createMs', name: 'createMarketplace, ms', digits: 1 },
       { id: 'startMs', name: 'start(), ms', digits: 0 },
       { id: 'totalMs', name: 'in all, ms', digits: 0 },
-      { id: 'megabytes', name: 'on disk, MB', digits: 2 },
+      { id: 'megabytes', name: 'files, MB', digits: 2 },
       { id: 'packages', name: 'packages', digits: 0 },
     ],
     rows: [...rows, ...installed(bench)],
