@@ -6,7 +6,10 @@ const END = '<!-- end of main figures -->'
 
 /** The rows of the table. One without all of its figures is left out. */
 const ROWS = [
-  ['Deliveries a second, as a plain listener, SQLite', cell`${at('receiving', 'judged/plain', 'perSecond')}`],
+  [
+    'Deliveries a second, as a plain [`listener()`](recipes.md#in-front-of-any-server), SQLite',
+    cell`${at('receiving', 'judged/plain', 'perSecond')}`,
+  ],
   ['in Express 5', onBoth((engine) => at('durable', engine, 'perSecond'))],
   ['in Express 5, handlers at work', onBoth((engine) => at('durable', `${engine}-handled`, 'perSecond'))],
   [
@@ -50,7 +53,7 @@ const ROWS = [
   ],
   ['Memory after a million deliveries, SQLite', cell`${at('memory', 'rss', 'last')} MB`],
   [
-    'Disk for a subscription with two journal entries, with all indexes',
+    'Disk for a subscription with two journal entries and indexes',
     onBoth((engine) => at('sizes', `${engine}/large`, 'rowBytes', { factor: 1 / 1_000 }), ' kB'),
   ],
   [
