@@ -29,6 +29,9 @@ export function createApp(platform, credentials) {
   app.get('/forecast', guard({ purchasableUid: 'plan-pro' }), (_req, res) =>
     res.send(page('Forecast', 'Visitors next week: 57')),
   )
+  app.get('/plans', unstored, (_req, res) =>
+    res.send(page('Plans', 'A real app links to the platform here.')),
+  )
   // The platform sends the buyer here.
   app.get('/bought', unstored, (_req, res) => res.send(CHECKING))
   app.get('/api/wait', unstored, async (req, res) => {

@@ -36,6 +36,7 @@ for (const [path, business, status, title] of [
   ['/forecast', 'basic', 402, 'Part of Pro'],
   ['/reports', 'nobody', 402, 'Choose a plan'],
   ['/reports', '', 401, 'Please sign in'],
+  ['/plans', 'nobody', 200, 'Plans'],
 ]) {
   test(`${path} for ${business || 'a visitor without a business'}: ${status} ${title}`, async () => {
     const response = await visit(path, business)
