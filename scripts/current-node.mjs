@@ -1,6 +1,6 @@
 /**
  * Installs a Node with `node:sqlite` for `__tests__/sqlite/current-node.test.ts`, if this Node has none. Runs after `npm ci`, as a part of
- * `prepare`.
+ * the script `dependencies`.
  */
 import { spawnSync } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
