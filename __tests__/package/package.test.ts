@@ -23,6 +23,29 @@ const SHIPPED: [files: RegExp, most: number, kib: number][] = [
   [/^(AGENTS|CHANGELOG|README|SECURITY)\.md$|^(LICENSE|THIRD-PARTY-LICENSES|package\.json)$/, 7, 50],
 ]
 
+/** What stands at the top of the package, and the entry points in it. */
+const TOP = [
+  'AGENTS.md',
+  'CHANGELOG.md',
+  'LICENSE',
+  'README.md',
+  'SECURITY.md',
+  'THIRD-PARTY-LICENSES',
+  'dist',
+  'docs',
+  'examples',
+  'package.json',
+]
+const ENTRIES = {
+  exports: {
+    '.': './dist/lib/index.js',
+    './testing': './dist/lib/testing/index.js',
+    './console': './dist/lib/console/index.js',
+    './package.json': './package.json',
+  },
+  bin: { 'marketplace-webhooks': 'dist/cli/main.js' },
+}
+
 /** What contributors need. npm shows such a link, and the picture of the README, from the repository. */
 const IN_THE_REPOSITORY =
   /^(ARCHITECTURE|CONTRIBUTING)\.md$|^docs\/decisions\/|^__tests__\/|^docs\/screenshot\.png$/
@@ -43,6 +66,14 @@ describe('the packed package', () => {
     })
     expect(kinds.filter(({ fits }) => !fits)).toEqual([])
     expect(files.filter((file) => !SHIPPED.some(([pattern]) => pattern.test(file)))).toEqual([])
+  })
+
+  it('has exactly these files and folders at its top, and these entry points', () => {
+    expect([...new Set(files.map((file) => file.replace(/\/.*/, '')))].sort()).toEqual(TOP)
+    const { exports, bin } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
+    expect({ exports, bin }).toEqual(ENTRIES)
+    const entries = [...Object.values(ENTRIES.exports), ...Object.values(ENTRIES.bin)]
+    expect(entries.filter((entry) => !files.includes(entry.replace('./', '')))).toEqual([])
   })
 
   it('contains every module of lib, the command line, the demo, the pages and the examples', () => {
