@@ -1,0 +1,110 @@
+import { join } from 'node:path'
+import { describe, expect, it } from '@jest/globals'
+import { jsonLines, type Outcome, type Part } from '../../scripts/evidence/part.js'
+import { PARTS } from '../../scripts/evidence/parts/all.js'
+import type { Bodies } from '../../scripts/evidence/trials/bodies.js'
+import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
+import { startProcess } from '../support/processes/running-process.js'
+
+describe('the parts', () => {
+  it.each(PARTS)(
+    'of $name have steps of their own names, fewer in a short run, and an example that can be repeated',
+    (part) => {
+      const ids = part.steps('whole').map(({ id }) => id)
+      expect(new Set(ids).size).toBe(ids.length)
+      expect(part.steps('short').length).toBeLessThanOrEqual(ids.length)
+      expect(part.repeat(part.example).length).toBeGreaterThan(0)
+    },
+  )
+
+  it('notice too few mutants: of the pure modules, of a folder, and of all folders together', () => {
+    const part = PARTS.find(({ name }) => name === 'mutants') as Part
+    const made = (id: string, mutants: number, noticed: number) => {
+      const step = part.steps('whole').find((each) => each.id === id)
+      const stdout = `| Module | Mutants |\n| all | ${mutants} | ${noticed} | x % |\n`
+      const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
+      return { part: 'mutants', step: id, commit: '', node: '', at: '', tookMs: 1, ...outcome }
+    }
+    const brokenOf = (of: Record<string, number>) =>
+      part.row(Object.entries(of).map(([id, noticed]) => made(id, 20, noticed))).broken
+    expect(brokenOf({ 'pure-1': 20, 'pure-2': 18 })).toEqual([])
+    expect(brokenOf({ 'pure-1': 19, 'pure-2': 18 })).toEqual(['of the pure modules only 92.5 % were noticed'])
+    expect(brokenOf({ 'lib/store-1': 20, 'lib/base-1': 14 })).toEqual([])
+    expect(brokenOf({ 'lib/store-1': 20, 'lib/base-1': 11 })).toEqual([
+      'of all folders only 77.5 % were noticed',
+      'of lib/base only 55.0 % were noticed',
+    ])
+    expect(brokenOf({ 'lib/store-1': 17, 'lib/base-1': 16 })).toEqual([
+      'of all folders only 82.5 % were noticed',
+    ])
+  })
+
+  it('read how many worlds were broken, and how many checks were skipped too often', () => {
+    const [step] = PARTS.find(({ name }) => name === 'worlds')?.steps('short') ?? []
+    const outcomeOf = (skipped: number) => {
+      const tally = { follow: { made: 6, skipped: { 'no process was up': skipped } } }
+      const stdout = JSON.stringify({ kind: 'seconds', made: 2, days: 0, broken: ['a world'], tally })
+      return step?.outcome({ code: 1, stdout, stderr: '' })
+    }
+    expect(outcomeOf(4)).toMatchObject({
+      figures: { worlds: 2, checked: 6, skipped: 4 },
+      broken: ['a world'],
+    })
+    expect(outcomeOf(5)?.broken).toEqual(['a world', expect.stringContaining("'follow' 5 were skipped")])
+  })
+
+  it('could not be made if their process ended before the last kind of world', () => {
+    const [step] = PARTS.find(({ name }) => name === 'months')?.steps('short') ?? []
+    const outcomeOf = (broken: string[], ...kinds: string[]) => {
+      const lines = kinds.map((kind) => JSON.stringify({ kind, made: 2, days: 80, broken, tally: {} }))
+      return step?.outcome({ code: 1, stdout: lines.join('\n'), stderr: 'Error: a process ended' })
+    }
+    expect(() => outcomeOf([], 'weeks with faults')).toThrow('a process ended')
+    expect(() => outcomeOf(['a world'], 'weeks with faults')).toThrow('a process ended')
+    const whole = outcomeOf(['a world'], 'weeks with faults', 'months without any fault')
+    expect(whole).toMatchObject({ figures: { worlds: 4 }, broken: ['a world', 'a world'] })
+  })
+
+  it('kill 10,000 processes, half on each engine', () => {
+    const seeds = PARTS.find(({ name }) => name === 'kills')
+      ?.steps('whole')
+      .flatMap(({ command }) => {
+        const at = command.indexOf('kills')
+        return command.slice(at + 2).map((seed) => `${command[at + 1]}-${seed}`)
+      })
+    expect(new Set(seeds).size).toBe(200)
+    expect(seeds?.filter((seed) => seed.startsWith('postgres-'))).toHaveLength(100)
+  })
+})
+
+describe('the trial of made-up bodies', () => {
+  it('finds a good delivery that is not stored, and a rejection while the app closes', async () => {
+    const insert = '...journal.insert(events)'
+    const close = 'await worker?.close(closeTimeoutMs)'
+    const broken = [
+      { file: 'store/accepting/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
+      { file: 'lifecycle.ts', from: close, to: `Promise.reject(new Error('too late')); ${close}` },
+    ]
+    const { ended } = startProcess(
+      process.execPath,
+      [
+        ...EVAL_TYPESCRIPT,
+        `const { changeSource } = require('./__tests__/support/world/change-source.ts')
+        for (const change of ${JSON.stringify(broken)}) changeSource(change)
+        require('./scripts/evidence/trial.ts')`,
+        ...['bodies', 'sqlite', '1'],
+      ],
+      { cwd: ROOT },
+    )
+    const { code, stdout } = await ended
+    const [found] = jsonLines<Bodies>(stdout)
+    expect(found?.broken).toContainEqual(
+      expect.stringMatching(/^the good delivery .* is not in the journal$/),
+    )
+    expect(found).toMatchObject({ rejections: 1, wrong: 0 })
+    expect(found?.broken).toContain('unhandled rejection: Error: too late')
+    expect(code).toBe(1)
+  })
+})
+
+const ROOT = join(__dirname, '..', '..')
