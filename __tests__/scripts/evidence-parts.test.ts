@@ -1,8 +1,11 @@
-import { join } from 'node:path'
+import { spawnSync } from 'node:child_process'
+import { mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { jsonLines, type Outcome, type Part } from '../../scripts/evidence/part.js'
+import { jsonLines, type Outcome, type Part, type Step } from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
 import type { Bodies } from '../../scripts/evidence/trials/bodies.js'
+import { temporaryFolder } from '../support/clean-up.js'
 import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 import { startProcess } from '../support/processes/running-process.js'
 
@@ -77,6 +80,33 @@ describe('the parts', () => {
   })
 })
 
+describe('a step of tests', () => {
+  it('is broken by a file that fails outside of its tests', () => {
+    const step = stepOf('tests', 'answers')
+    const passes = "test('passes', () => {})"
+    const { run } = createJestProject({
+      '__tests__/faults/answers/late.test.js': `${passes}; afterAll(() => { throw new Error('too late') })`,
+      '__tests__/faults/answers/none.test.js': 'not JavaScript',
+      '__tests__/faults/answers/one.test.js': `${passes}; test('fails', () => { throw new Error('of the test') })`,
+    })
+    const { figures, broken } = step.outcome(run(step.command))
+    expect(figures).toEqual({ passed: 2, failed: 3 })
+    expect([...broken].sort()).toEqual([
+      expect.stringMatching(/late\.test\.js: [\s\S]*too late/),
+      expect.stringMatching(/none\.test\.js: [\s\S]*SyntaxError/),
+      'fails',
+    ])
+  })
+
+  it('is broken by an exit code that no test explains', () => {
+    const step = stepOf('tests', 'answers')
+    const { run } = createJestProject({ '__tests__/faults/answers/a.test.js': "test('passes', () => {})" })
+    expect(step.outcome({ ...run(step.command), code: 1 }).broken).toEqual([
+      expect.stringMatching(/^it ended with 1: [\s\S]*1 passed/),
+    ])
+  })
+})
+
 describe('the trial of made-up bodies', () => {
   it('finds a good delivery that is not stored, and a rejection while the app closes', async () => {
     const insert = '...journal.insert(events)'
@@ -108,3 +138,27 @@ describe('the trial of made-up bodies', () => {
 })
 
 const ROOT = join(__dirname, '..', '..')
+
+function stepOf(part: string, id: string): Step {
+  const all = PARTS.filter(({ name }) => name === part).flatMap((each) => [
+    ...each.steps('whole'),
+    ...each.steps('short'),
+  ])
+  return all.find((step) => step.id === id) as Step
+}
+
+/** A project with these files, in which `run` runs a command of Jest. */
+function createJestProject(files: Record<string, string>) {
+  const root = temporaryFolder()
+  for (const [path, text] of Object.entries({ 'jest.config.mjs': 'export default {}', ...files })) {
+    mkdirSync(join(root, dirname(path)), { recursive: true })
+    writeFileSync(join(root, path), text)
+  }
+  return {
+    run([jest, ...args]: readonly string[]) {
+      const command = [join(ROOT, String(jest)), ...args]
+      const { status, stdout, stderr } = spawnSync(process.execPath, command, { cwd: root, encoding: 'utf8' })
+      return { code: status, stdout, stderr }
+    },
+  }
+}

@@ -5,6 +5,13 @@ export interface Outcome {
   names?: Record<string, string[]>
 }
 
+/** How a command ended, and what it printed. `code` is null if a signal ended it. */
+export interface Run {
+  code: number | null
+  stdout: string
+  stderr: string
+}
+
 /** A few minutes of work of a part, in a process of its own. */
 export interface Step {
   /** Unique in its part. */
@@ -12,7 +19,7 @@ export interface Step {
   /** The arguments of Node. */
   command: readonly string[]
   /** Reads the output of the command. Throws if the command could not do its work, so that nothing is recorded. */
-  outcome(run: { code: number | null; stdout: string; stderr: string }): Outcome
+  outcome(run: Run): Outcome
 }
 
 /** A step that was made. */
@@ -72,6 +79,12 @@ export class UsageError extends Error {}
 export function seedOf(text: string): number {
   if (!/^[1-9]\d{0,8}$/.test(text)) throw new UsageError(`A seed is a whole number from 1, not ${text}`)
   return Number(text)
+}
+
+/** What did not hold, as a command found it. If it ended badly and found nothing, that is what did not hold. */
+export function brokenIn({ code, stderr }: Run, found: readonly string[]): string[] {
+  if (code === 0 || found.length > 0) return [...found]
+  return [`it ended with ${code ?? 'a signal'}: ${stderr.trim().slice(-2_000)}`]
 }
 
 /** The lines of an output that are JSON. */

@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from 'node:child_process'
-import type { Part, Scope, Step } from './part.js'
+import type { Part, Run, Scope, Step } from './part.js'
 import type { Records } from './records.js'
 
 /** A step of a part, and whether its record exists. */
@@ -75,7 +75,7 @@ function output(root: string, args: readonly string[], signal: AbortSignal) {
   child.stderr.on('data', (chunk) => {
     stderr += chunk
   })
-  return new Promise<{ code: number | null; stdout: string; stderr: string }>((resolve, reject) => {
+  return new Promise<Run>((resolve, reject) => {
     child.once('error', reject)
     child.once('close', (code) => {
       signal.removeEventListener('abort', end)

@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process'
 import { readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { DEPENDS_ON, inWords, namesOf, type Part, type Step, sumOf, UsageError } from '../part.js'
+import { join, relative } from 'node:path'
+import { brokenIn, DEPENDS_ON, inWords, namesOf, type Part, type Step, sumOf, UsageError } from '../part.js'
 
 const JEST = 'node_modules/jest/bin/jest.js'
 const SHARDS = 16
@@ -11,6 +11,8 @@ const SKIPPED_AT_MOST = 40
 
 interface JestResults {
   testResults: {
+    name: string
+    status: string
     message: string
     assertionResults: { ancestorTitles: string[]; title: string; fullName: string; status: string }[]
   }[]
@@ -95,7 +97,7 @@ function tests(id: string, ...args: string[]): Step {
   return {
     id,
     command: [JEST, ...args, '--json', '--outputFile', file],
-    outcome({ stderr }) {
+    outcome(run) {
       const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as JestResults
       rmSync(file)
       const all = testResults.flatMap(({ assertionResults }) => assertionResults)
@@ -103,14 +105,21 @@ function tests(id: string, ...args: string[]): Step {
       const [passed, failed] = [of('passed'), of('failed')]
       // With a pattern of names Jest counts all other tests as pending.
       const skipped = args.includes('--testNamePattern') ? [] : of('pending', 'todo')
-      const notRun = testResults.filter(({ assertionResults }) => assertionResults.length === 0)
-      if (passed.length + failed.length === 0) throw new Error(`no test was run: ${stderr.trim()}`)
+      // An error outside of its tests, such as in an `afterAll`, fails a file whose tests may all have passed.
+      const files = testResults.filter(
+        ({ status, assertionResults: own }) =>
+          status === 'failed' && !own.some((test) => test.status === 'failed'),
+      )
+      if (passed.length + failed.length === 0) throw new Error(`no test was run: ${run.stderr.trim()}`)
       const rowsIn = (some: typeof all) => [
         ...new Set(some.flatMap((test) => [...test.ancestorTitles, test.title].flatMap(idsIn))),
       ]
       return {
-        figures: { passed: passed.length, failed: failed.length + notRun.length },
-        broken: [...failed.map(({ fullName }) => fullName), ...notRun.map(({ message }) => message)],
+        figures: { passed: passed.length, failed: failed.length + files.length },
+        broken: brokenIn(run, [
+          ...failed.map(({ fullName }) => fullName),
+          ...files.map(({ name, message }) => `${relative('', name)}: ${message.trim()}`),
+        ]),
         names: {
           rows: rowsIn(passed),
           failedRows: rowsIn(failed),
