@@ -8,6 +8,7 @@ import type { Bodies } from '../../scripts/evidence/trials/bodies.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 import { startProcess } from '../support/processes/running-process.js'
+import type { SourceChange } from '../support/world/sabotage.js'
 
 describe('the parts', () => {
   it.each(PARTS)(
@@ -107,26 +108,67 @@ describe('a step of tests', () => {
   })
 })
 
+describe('a step of trials', () => {
+  const step = stepOf('power-cuts', 'sqlite-1-2')
+  const [begun, one, two] = ['power-cuts on sqlite', '{"seed":1,"broken":[]}', '{"seed":2,"broken":[]}']
+
+  it('could not be made if its process could not begin', () => {
+    expect(() => step.outcome({ code: 1, stdout: '', stderr: 'no PostgreSQL' })).toThrow('no PostgreSQL')
+  })
+
+  it.each([
+    [1, [begun, one], 'only 1 of 2 seeds ended: its words'],
+    [0, [begun], 'only 0 of 2 seeds ended: its words'],
+    [1, [begun, one, two], 'it ended with 1: its words'],
+    [null, [begun, one, two], 'it ended with a signal: its words'],
+  ])('is broken by a process that ends with %s after the lines %j', (code, lines, why) => {
+    const { broken } = step.outcome({ code, stdout: lines.join('\n'), stderr: 'its words\n' })
+    expect(broken).toEqual([why])
+  })
+})
+
+describe('a trial', () => {
+  it('that cannot go on is broken, and the next seed is tried', async () => {
+    const { code, stdout } = await trial(
+      [{ file: 'lifecycle.ts', from: START, to: `throw new Error('cannot go on')` }],
+      ...['bodies', 'sqlite', '1', '2'],
+    )
+    expect([code, jsonLines(stdout)]).toEqual([
+      1,
+      [1, 2].map((seed) => ({
+        seed,
+        broken: [expect.stringMatching(/^it could not go on: .*cannot go on/)],
+      })),
+    ])
+  })
+
+  it('that cannot clean up is broken', async () => {
+    const { code, stdout } = await trial(
+      [{ file: 'lifecycle.ts', from: CLOSE, to: `throw new Error('cannot end')` }],
+      ...['power-cuts', 'sqlite', '1'],
+    )
+    expect([code, jsonLines(stdout)]).toEqual([
+      1,
+      [expect.objectContaining({ broken: [expect.stringMatching(/^it could not go on: .*cannot end/)] })],
+    ])
+  })
+
+  it('without an engine does not begin', async () => {
+    const { code, stdout, stderr } = await trial([], 'bodies', 'sqlite')
+    expect([code, stdout, stderr]).toEqual([1, '', expect.stringContaining('there is no trial')])
+  })
+})
+
 describe('the trial of made-up bodies', () => {
   it('finds a good delivery that is not stored, and a rejection while the app closes', async () => {
     const insert = '...journal.insert(events)'
-    const close = 'await worker?.close(closeTimeoutMs)'
-    const broken = [
-      { file: 'store/accepting/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
-      { file: 'lifecycle.ts', from: close, to: `Promise.reject(new Error('too late')); ${close}` },
-    ]
-    const { ended } = startProcess(
-      process.execPath,
+    const { code, stdout } = await trial(
       [
-        ...EVAL_TYPESCRIPT,
-        `const { changeSource } = require('./__tests__/support/world/change-source.ts')
-        for (const change of ${JSON.stringify(broken)}) changeSource(change)
-        require('./scripts/evidence/trial.ts')`,
-        ...['bodies', 'sqlite', '1'],
+        { file: 'store/accepting/acceptance.ts', from: insert, to: '...journal.insert(events.slice(1))' },
+        { file: 'lifecycle.ts', from: CLOSE, to: `Promise.reject(new Error('too late')); ${CLOSE}` },
       ],
-      { cwd: ROOT },
+      ...['bodies', 'sqlite', '1'],
     )
-    const { code, stdout } = await ended
     const [found] = jsonLines<Bodies>(stdout)
     expect(found?.broken).toContainEqual(
       expect.stringMatching(/^the good delivery .* is not in the journal$/),
@@ -138,6 +180,24 @@ describe('the trial of made-up bodies', () => {
 })
 
 const ROOT = join(__dirname, '..', '..')
+
+const START = 'starting ??= open()'
+const CLOSE = 'await worker?.close(closeTimeoutMs)'
+
+/** Runs `trial.ts` with these arguments on a package with these changes. */
+function trial(changes: readonly SourceChange[], ...args: string[]) {
+  return startProcess(
+    process.execPath,
+    [
+      ...EVAL_TYPESCRIPT,
+      `const { changeSource } = require('./__tests__/support/world/change-source.ts')
+      for (const change of ${JSON.stringify(changes)}) changeSource(change)
+      require('./scripts/evidence/trial.ts')`,
+      ...args,
+    ],
+    { cwd: ROOT },
+  ).ended
+}
 
 function stepOf(part: string, id: string): Step {
   const all = PARTS.filter(({ name }) => name === part).flatMap((each) => [

@@ -214,6 +214,13 @@ describe('the sentence of the page', () => {
   })
 })
 
+describe('the page', () => {
+  it('names an error with its stack in one short line', () => {
+    const error = `an error\n    at ${'a place '.repeat(100)}`
+    expect(pageOf([record('kills', {}, error)])).toMatch(/: kills: an error at .{100,300}…\.\n/)
+  })
+})
+
 const ROOT = join(__dirname, '..', '..')
 const MAIN = ['--import', 'tsx', 'scripts/evidence/main.ts']
 
@@ -221,14 +228,17 @@ function record(part: string, figures: Record<string, number>, ...broken: string
   return { part, step: '1', commit: '', node: '20', at: '2026-11-26', tookMs: 1, figures, broken }
 }
 
-function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
+function pageOf(records: readonly EvidenceRecord[]): string {
   const parts = PARTS.map((part) => ({
     ...part,
     steps: () => [{ id: '1', command: [], outcome: () => ({ figures: {}, broken: [] }) }],
     row: () => ({ amount: '', result: '' }),
   }))
-  const { page } = verdictOf(parts, 'whole', { commit: '', all: () => [...records], add() {} })
-  return page.split('\n')[2]
+  return verdictOf(parts, 'whole', { commit: '', all: () => [...records], add() {} }).page
+}
+
+function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
+  return pageOf(records).split('\n')[2]
 }
 
 /**

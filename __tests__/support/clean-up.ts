@@ -15,8 +15,16 @@ export function cleanUp(): Promise<void> {
   return runAll(cleanUps)
 }
 
+/** Runs each, also after one that fails. Rejects with the first error. */
 async function runAll(list: (() => unknown)[]): Promise<void> {
-  for (const cleanUp of list.splice(0).reverse()) await cleanUp()
+  const errors: unknown[] = []
+  for (const cleanUp of list.splice(0).reverse())
+    try {
+      await cleanUp()
+    } catch (error) {
+      errors.push(error)
+    }
+  if (errors.length > 0) throw errors[0]
 }
 
 /** Runs `cleanUp` after the current test; the function registered last runs first. */

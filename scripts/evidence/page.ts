@@ -48,12 +48,18 @@ ${sentenceOf(used, broken)}
 | What was tried | How much | Result | Repeat |
 |---|---|---|---|
 ${rows.join('\n')}
-${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
+${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).map(inOneLine).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
 Repeat one: \`npm run evidence -- repeat <last column>\`, or a step of the last line. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
 
 Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Steps: ${spans.join('; ')}.
 `
   return { page, broken, missing }
+}
+
+/** An error may come with its stack. */
+function inOneLine(what: string): string {
+  const line = what.replace(/\s+/g, ' ')
+  return line.length > 300 ? `${line.slice(0, 300)}…` : line
 }
 
 /** Whatever did not hold of these may be a lost delivery or a wrong answer. */

@@ -84,8 +84,11 @@ export function seedOf(text: string): number {
 /** What did not hold, as a command found it. If it ended badly and found nothing, that is what did not hold. */
 export function brokenIn({ code, stderr }: Run, found: readonly string[]): string[] {
   if (code === 0 || found.length > 0) return [...found]
-  return [`it ended with ${code ?? 'a signal'}: ${stderr.trim().slice(-2_000)}`]
+  return [`it ended with ${code ?? 'a signal'}: ${endOf(stderr)}`]
 }
+
+/** The last words of a process. */
+export const endOf = (stderr: string): string => stderr.trim().slice(-2_000)
 
 /** The lines of an output that are JSON. */
 export function jsonLines<T>(stdout: string): T[] {

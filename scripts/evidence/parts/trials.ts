@@ -1,5 +1,7 @@
 import {
+  brokenIn,
   DEPENDS_ON,
+  endOf,
   inWords,
   jsonLines,
   type Part,
@@ -73,9 +75,10 @@ function trialPart(options: {
     return {
       id: `${engine}-${from}-${to}`,
       command: command(engine, seeds),
-      outcome({ code, stdout, stderr }) {
-        const trials = jsonLines<Record<string, unknown> & { seed: number; broken: string[] }>(stdout)
-        if (trials.length < seeds.length) throw new Error(stderr.trim() || `exit code ${code}`)
+      outcome(run) {
+        // Its first line says that it has begun.
+        if (run.stdout === '') throw new Error(run.stderr.trim() || `exit code ${run.code}`)
+        const trials = jsonLines<Record<string, unknown> & { seed: number; broken: string[] }>(run.stdout)
         const figures: Record<string, number> = {}
         for (const { seed: _seed, broken: _broken, ...own } of trials)
           for (const [figure, value] of Object.entries(own))
@@ -83,7 +86,9 @@ function trialPart(options: {
         const broken = trials.flatMap(({ seed, broken }) =>
           broken.map((what) => `${engine}-${seed}: ${what}`),
         )
-        return { figures, broken }
+        if (trials.length < seeds.length)
+          broken.push(`only ${trials.length} of ${seeds.length} seeds ended: ${endOf(run.stderr)}`)
+        return { figures, broken: brokenIn(run, broken) }
       },
     }
   }

@@ -1,11 +1,9 @@
 import { once } from 'node:events'
 import { Agent, createServer, request } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { join } from 'node:path'
 import { gzipSync } from 'node:zlib'
 import fc from 'fast-check'
-import { cleanUp, onCleanUp, temporaryFolder } from '../../../__tests__/support/clean-up.js'
-import { startPostgres } from '../../../__tests__/support/engines/postgres.js'
+import { cleanUp, onCleanUp } from '../../../__tests__/support/clean-up.js'
 import { openMarketplace, startPlatform } from '../../../__tests__/support/scene.js'
 import { anyDelivery } from '../../../__tests__/support/scenes/any-delivery.js'
 import { createRandom, type Random } from '../../../__tests__/support/world/random.js'
@@ -15,7 +13,6 @@ const BODIES = 400
 const BETWEEN = 25
 
 export interface Bodies {
-  seed: number
   bodies: number
   good: number
   wrong: number
@@ -28,23 +25,10 @@ process.on('unhandledRejection', (reason) => failures.push(`unhandled rejection:
 process.on('uncaughtException', (error) => failures.push(`uncaught: ${error.stack}`))
 
 /** Sends bodies made up at random to a listener, whose worker reads and handles what it takes of them. */
-export async function* bodies(engine: string, seeds: readonly number[]): AsyncGenerator<Bodies> {
-  const postgres = engine === 'postgres' ? await startPostgres({ lives: 'file' }) : undefined
-  try {
-    for (const seed of seeds)
-      yield await sendAll(
-        seed,
-        postgres ? await postgres.createDatabase() : `sqlite:${join(temporaryFolder(), 'm.db')}`,
-      )
-  } finally {
-    await postgres?.close()
-  }
-}
-
-async function sendAll(seed: number, store: string): Promise<Bodies> {
+export async function bodies(seed: number, createStore: () => Promise<string>): Promise<Bodies> {
   const random = createRandom(seed)
   const platform = await startPlatform({ seed })
-  const marketplace = openMarketplace(platform, { store })
+  const marketplace = openMarketplace(platform, { store: await createStore() })
   marketplace.onAny(() => {})
   marketplace.onUnrecognised(() => {})
   await marketplace.start()
@@ -102,7 +86,7 @@ async function sendAll(seed: number, store: string): Promise<Bodies> {
   const rejections = failures.splice(0)
   broken.push(...rejections)
   return {
-    ...{ seed, bodies: deliveries.length, good: good.length },
+    ...{ bodies: deliveries.length, good: good.length },
     ...{ wrong, rejections: rejections.length, broken },
   }
 }

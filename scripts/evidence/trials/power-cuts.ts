@@ -3,7 +3,7 @@
 import { join } from 'node:path'
 import express from 'express'
 import Database from 'libsql'
-import { cleanUp, temporaryFolder } from '../../../__tests__/support/clean-up.js'
+import { temporaryFolder } from '../../../__tests__/support/clean-up.js'
 import { recordDisk } from '../../../__tests__/support/machine/synced-disk.js'
 import { deliver, openMarketplace, serve, startPlatform } from '../../../__tests__/support/scene.js'
 import { createRandom, type Random } from '../../../__tests__/support/world/random.js'
@@ -13,7 +13,6 @@ const ROUNDS = 12
 const BUSINESSES = ['b1', 'b2', 'b3']
 
 export interface PowerCuts {
-  seed: number
   /** Moments at which the power failed, and the disks that it may have left: with more or less of what was not synced. */
   cuts: number
   disks: number
@@ -27,14 +26,7 @@ export interface PowerCuts {
  * An app at work on a disk that keeps only what was synced: the platform delivers, reads are made and handlers called. The
  * power fails at some of the replies, and between them.
  */
-export async function* powerCuts(_engine: string, seeds: readonly number[]): AsyncGenerator<PowerCuts> {
-  for (const seed of seeds) {
-    yield await cutsOf(seed)
-    await cleanUp()
-  }
-}
-
-async function cutsOf(seed: number): Promise<PowerCuts> {
+export async function powerCuts(seed: number): Promise<PowerCuts> {
   const random = createRandom(seed)
   const recorded = recordDisk(temporaryFolder())
   const platform = await startPlatform({ seed, deliveryConcurrency: 6, retries: 3, retryDelayMs: 50 })
@@ -88,7 +80,7 @@ async function cutsOf(seed: number): Promise<PowerCuts> {
   cut()
   if (handled === 0) found.broken.push('no handler was called, so the app was not at work')
   await goesOn(String(recorded.cut().at(random.between(0, 5))?.folder))
-  return { seed, acknowledged: acknowledged.length, lost: lost.size, ...found }
+  return { acknowledged: acknowledged.length, lost: lost.size, ...found }
 
   /** The app opens what the power cut left, and takes the next delivery. */
   async function goesOn(folder: string) {
