@@ -127,6 +127,33 @@ describe('a step of trials', () => {
   })
 })
 
+describe('a step of worlds', () => {
+  it.each([
+    ['process.exit(3)', 'the process of the world of seed 8 ended with 3'],
+    ["process.once('exit', () => process.exit(3))", 'a process ended with 3 after its last world'],
+  ])('is broken by a process of worlds with %s', async (crash, why) => {
+    const file = join(temporaryFolder(), 'crash.cjs')
+    writeFileSync(file, `if (process.execArgv.includes('--eval')) ${crash}`)
+    const step = stepOf('worlds', '1-250')
+    const [command, [count, ...others]] = [step.command.slice(0, 3), step.command.slice(3)]
+    expect(count).toBe('250')
+    const { ended } = startProcess(process.execPath, [...command, '1', ...others, '--from', '8'], {
+      cwd: ROOT,
+      env: { ...process.env, NODE_OPTIONS: `--require ${file}` },
+    })
+    const { code, ...printed } = await ended
+    expect(step.outcome({ code: Number(code), ...printed }).broken).toContainEqual(
+      expect.stringContaining(why),
+    )
+  })
+
+  it('is broken by an exit code that no world explains', () => {
+    const stdout = JSON.stringify({ kind: 'seconds', made: 2, days: 0, broken: [], tally: {} })
+    const { broken } = stepOf('worlds', '1-250').outcome({ code: 1, stdout, stderr: 'its words' })
+    expect(broken).toEqual(['it ended with 1: its words'])
+  })
+})
+
 describe('a trial', () => {
   it('that cannot go on is broken, and the next seed is tried', async () => {
     const { code, stdout } = await trial(

@@ -11,6 +11,7 @@
  *     npm run simulate -- --months --calm 'only asks' --seed 123 --days 200 --instances 2
  */
 import { spawn } from 'node:child_process'
+import { once } from 'node:events'
 import { availableParallelism } from 'node:os'
 import { createInterface } from 'node:readline'
 import { fileURLToPath } from 'node:url'
@@ -53,6 +54,12 @@ for (const [kind, share] of SHARES) {
     `${made} of ${count} worlds: ${kind}, ${Math.round((made / (performance.now() - began)) * 60_000)} a minute, ${broken.length} broken`
   const reporting = setInterval(() => values.json || print(speed()), REPORT_EVERY_MS)
 
+  const findBroken = (what: string) => {
+    broken.push(what)
+    if (!values.json) print(what)
+    process.exitCode = 1
+  }
+
   const processes = Math.min(count, availableParallelism())
   await Promise.all(
     Array.from({ length: processes }, (_, core) => {
@@ -66,10 +73,9 @@ for (const [kind, share] of SHARES) {
         lived += report.days
         if (report.trace) print(report.trace.join('\n'))
         addTally(tally, report.tally)
-        if (!report.broken) return
-        broken.push(`${report.command} (${kind}): ${report.broken}`)
-        if (!values.json) print(String(broken.at(-1)))
-        process.exitCode = 1
+        if (report.broken) findBroken(`${report.command} (${kind}): ${report.broken}`)
+      }).then((failure) => {
+        if (failure !== undefined) findBroken(`${kind}: ${failure}`)
       })
     }),
   )
@@ -92,18 +98,25 @@ function sharesOf(): typeof SHARES {
   ]
 }
 
-/** Resolves when all worlds have been made; rejects if their process ends before. */
-async function worlds(request: WorldsRequest, onWorld: (report: WorldReport) => void) {
+/** Resolves when the process of these worlds has ended: with undefined, or why it failed. */
+async function worlds(
+  request: WorldsRequest,
+  onWorld: (report: WorldReport) => void,
+): Promise<string | undefined> {
   const script = `require(${JSON.stringify(WORLDS)})`
   const child = spawn(process.execPath, ['--require', LOADER, '--eval', script, JSON.stringify(request)], {
     stdio: ['ignore', 'pipe', 'inherit'],
   })
-  let left = request.count
+  const ended = once(child, 'close')
+  let made = 0
   for await (const line of createInterface(child.stdout)) {
-    left--
+    made++
     onWorld(JSON.parse(line) as WorldReport)
   }
-  if (left > 0) throw new Error(`a process ended with ${left} worlds still to make`)
+  const [code, signal] = await ended
+  if (made < request.count)
+    return `the process of the world of seed ${request.from + made * request.step} ended with ${signal ?? code}`
+  return code === 0 ? undefined : `a process ended with ${signal ?? code} after its last world`
 }
 
 function print(line: string) {

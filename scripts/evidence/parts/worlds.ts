@@ -1,4 +1,4 @@
-import { DEPENDS_ON, inWords, jsonLines, type Part, type Step, seedOf, sumOf } from '../part.js'
+import { brokenIn, DEPENDS_ON, inWords, jsonLines, type Part, type Step, seedOf, sumOf } from '../part.js'
 
 const MANY = ['--import', 'tsx', '__tests__/support/world/many.ts']
 
@@ -52,11 +52,11 @@ function worlds(from: number, count: number, ...kind: string[]): Step {
   return {
     id: `${from}-${from + count - 1}`,
     command: [...MANY, String(count), '--from', String(from), '--json', ...kind],
-    outcome({ code, stdout, stderr }) {
-      const kinds = jsonLines<Worlds>(stdout)
+    outcome(run) {
+      const kinds = jsonLines<Worlds>(run.stdout)
       // A line follows the last world of its kind, so a process that has ended early leaves one out.
       if (kinds.length < (kind.includes('--months') ? 2 : 1))
-        throw new Error(stderr.trim() || `exit code ${code}`)
+        throw new Error(run.stderr.trim() || `exit code ${run.code}`)
       const counts = kinds.flatMap(({ tally }) => Object.entries(tally))
       const checked = counts.reduce((sum, [, { made }]) => sum + made, 0)
       const skips = counts.flatMap(([, { skipped }]) => Object.entries(skipped))
@@ -71,7 +71,7 @@ function worlds(from: number, count: number, ...kind: string[]): Step {
           skipped: skips.reduce((sum, [, count]) => sum + count, 0),
           ...byReason,
         },
-        broken: [...kinds.flatMap(({ broken }) => broken), ...kinds.flatMap(skippedTooOften)],
+        broken: brokenIn(run, [...kinds.flatMap(({ broken }) => broken), ...kinds.flatMap(skippedTooOften)]),
       }
     },
   }
