@@ -1,6 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { evidence } from '../../scripts/evidence/evidence.js'
 import { verdictOf } from '../../scripts/evidence/page.js'
@@ -53,49 +53,46 @@ describe('npm run evidence', () => {
     expect(project.made()).toEqual(['1', '2', '3', '3'])
   })
 
-  it.each(['lib/a.ts', 'scripts/new.ts', 'package-lock.json'])(
-    'refuses while %s is not committed',
-    async (path) => {
-      const project = createProject()
-      appendFileSync(join(project.root, path), '// changed\n')
-      const { code, output } = await project.run()
-      expect([code, project.made()]).toEqual([2, []])
-      expect(output).toContain('Commit your changes first')
-      expect(output).toContain(path)
-    },
-  )
-
-  it('keeps its records when a page of docs changes, and begins anew when the code does', async () => {
+  it.each(['lib/a.ts', 'scripts/new.ts', 'README.md'])('refuses while %s is not committed', async (path) => {
     const project = createProject()
-    await project.run()
-    writeFileSync(join(project.root, 'docs', 'other.md'), 'a page')
-    project.commitAll()
-    await project.run()
-    expect(project.made()).toHaveLength(3)
-    writeFileSync(join(project.root, 'lib', 'a.ts'), 'export const a = 2\n')
-    project.commitAll()
-    await project.run()
-    expect(project.made()).toHaveLength(6)
+    appendFileSync(join(project.root, path), '// changed\n')
+    const { code, output } = await project.run()
+    expect([code, project.made()]).toEqual([2, []])
+    expect(output).toContain('Commit your changes first')
+    expect(output).toContain(path)
   })
 
-  it.each([
-    ['servers', 3],
-    ['tests', 6],
-  ] as const)(
-    'keeps the records of %s or makes them again when a test changes: %i steps',
-    async (kind, steps) => {
-      const project = createProject({ dependsOn: DEPENDS_ON[kind] })
-      await project.run()
-      writeFileSync(join(project.root, '__tests__', 'a.ts'), 'export const a = 2\n')
-      project.commitAll()
-      await project.run()
-      expect(project.made()).toHaveLength(steps)
-      writeFileSync(join(project.root, '__tests__', 'support', 'a.ts'), 'export const a = 2\n')
-      project.commitAll()
-      await project.run()
-      expect(project.made()).toHaveLength(steps + 3)
-    },
-  )
+  it.each<[kind: keyof typeof DEPENDS_ON, steps: number, ...changed: string[]]>([
+    ['servers', 3, 'docs/other.md', '__tests__/a.ts'],
+    ['tests', 3, 'docs/evidence.md', 'docs/performance.md', 'docs/decisions/a.md', 'bench/results/a.json'],
+    ['servers', 6, '__tests__/support/a.ts'],
+    ['servers', 6, 'lib/a.ts'],
+    ['tests', 6, '__tests__/a.ts'],
+    ['tests', 6, 'docs/other.md'],
+    ['tests', 6, 'tsconfig.json'],
+  ])('of %s has made %i steps after a change of %s', async (kind, steps, ...changed) => {
+    const project = createProject({ dependsOn: DEPENDS_ON[kind] })
+    await project.run()
+    for (const path of changed) project.write(path, 'changed')
+    project.commitAll()
+    expect((await project.run()).code).toBe(0)
+    expect(project.made()).toHaveLength(steps)
+  })
+
+  it('names the commits of its records', async () => {
+    const project = createProject({ fails: '2' })
+    await project.run()
+    const first = project.commit().slice(0, 12)
+    project.fails('nothing')
+    project.write('docs/decisions/a.md', 'a reason')
+    project.commitAll()
+    const second = project.commit().slice(0, 12)
+    await project.run()
+    expect(project.page()).toContain(`Commit \`${first}\`, \`${second}\`, Node`)
+    project.commitAll()
+    await project.run()
+    expect(project.page()).toContain(`Commit \`${first}\`, \`${second}\`, Node`)
+  })
 
   it('ends with 1 if something did not hold, and the page says so', async () => {
     const project = createProject({ breaks: '2' })
@@ -234,7 +231,7 @@ function pageOf(records: readonly EvidenceRecord[]): string {
     steps: () => [{ id: '1', command: [], outcome: () => ({ figures: {}, broken: [] }) }],
     row: () => ({ amount: '', result: '' }),
   }))
-  return verdictOf(parts, 'whole', { commit: '', all: () => [...records], add() {} }).page
+  return verdictOf(parts, 'whole', { all: () => [...records], add() {} }).page
 }
 
 function sentenceOf(records: readonly EvidenceRecord[]): string | undefined {
@@ -260,7 +257,7 @@ function createProject(
     mkdirSync(join(root, folder))
     writeFileSync(join(root, folder, 'a.ts'), 'export const a = 1\n')
   }
-  writeFileSync(join(root, 'package-lock.json'), '{}\n')
+  for (const file of ['package-lock.json', 'README.md']) writeFileSync(join(root, file), '{}\n')
   writeFileSync(join(root, '.gitignore'), 'reports/\n')
   git('init', '--quiet')
   git('config', 'user.email', 'somebody@example.com')
@@ -315,6 +312,10 @@ function createProject(
   return {
     root,
     hangs: set('hangs'),
+    write(path: string, text: string) {
+      mkdirSync(join(root, dirname(path)), { recursive: true })
+      writeFileSync(join(root, path), text)
+    },
     fails: set('fails'),
     commitAll,
     commit: () => git('rev-parse', 'HEAD'),

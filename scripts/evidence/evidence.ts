@@ -3,7 +3,7 @@ import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { verdictOf } from './page.js'
-import { type Part, type Scope, UsageError } from './part.js'
+import { DEPENDS_ON, IGNORED, type Part, type Scope, UsageError } from './part.js'
 import { openRecords } from './records.js'
 import { makeSteps, planOf } from './run.js'
 
@@ -21,8 +21,11 @@ const helpOf = (
   --help          Prints this.
 
 Interrupt it at any time: each step that has ended has its record in reports/evidence/, and the next run goes on after
-it, as long as lib, __tests__, scripts and package-lock.json are those of the record; of __tests__ only support counts for
-kills, power-cuts, bodies, worlds and months. They must be committed. It ends with 0 if all held, with 1 if something did
+it, as long as all files are those of the record, but for
+${IGNORED.join(', ')}.
+For kills, power-cuts, bodies, worlds and months only these count:
+${DEPENDS_ON.servers.join(', ')}.
+What counts must be committed. It ends with 0 if all held, with 1 if something did
 not hold or could not be tried, with 2 if an argument is wrong, and with 130 after Ctrl+C.
 `
 

@@ -39,6 +39,7 @@ export function verdictOf(parts: readonly Part[], scope: Scope | 'partial', reco
     spans.push(`${part.name} ${own.at(0)?.step}${own.length > 1 ? ` to ${own.at(-1)?.step}` : ''}`)
   }
   const dates = used.map(({ at }) => at.slice(0, 10)).sort()
+  const commits = [...new Set(used.map(({ commit }) => `\`${commit.slice(0, 12)}\``))].join(', ')
   const versions = [...new Set(used.map(({ node }) => node))].join(', ')
   const days = dates[0] === dates.at(-1) ? dates[0] : `${dates[0]} to ${dates.at(-1)}`
   const page = `# Evidence
@@ -51,7 +52,7 @@ ${rows.join('\n')}
 ${missing.length > 0 ? `\n**Not whole**, steps made: ${missing.join(', ')}.${scope === 'partial' ? ' Where it made no step yet, the table has those of a short run.' : ''}\n` : ''}${broken.length > 0 ? `\n**Did not hold**: ${broken.slice(0, 5).map(inOneLine).join('; ')}${broken.length > 5 ? `; and ${broken.length - 5} more` : ''}.\n` : ''}
 Repeat one: \`npm run evidence -- repeat <last column>\`, or a step of the last line. Some of each in ten minutes: \`npm run evidence -- --short\`. Limits: [guarantees](guarantees.md).
 
-Commit \`${records.commit.slice(0, 12)}\`, Node ${versions}, ${days}. Steps: ${spans.join('; ')}.
+Commit ${commits}, Node ${versions}, ${days}. Steps: ${spans.join('; ')}.
 `
   return { page, broken, missing }
 }

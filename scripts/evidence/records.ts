@@ -5,30 +5,27 @@ import { join } from 'node:path'
 import { type EvidenceRecord, type Part, UsageError } from './part.js'
 
 /**
- * The records of this state of the code: a line of JSON for each step, in a file for each part, which it and the git trees
- * of what it depends on name. So a mended test leaves the kills of servers as they are.
+ * The records of this state of the code: a line of JSON for each step, in a file for each part, which it and the
+ * files on which it depends name. So a mended test leaves the kills of servers as they are.
  */
 export function openRecords(root: string, parts: readonly Pick<Part, 'name' | 'dependsOn'>[]) {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
   const all = [...new Set(parts.flatMap(({ dependsOn }) => dependsOn))]
   const changed = git('status', '--porcelain', '--', ...all)
   if (changed !== '')
-    throw new UsageError(
-      `Commit your changes first, because evidence names a commit:\n${changed}\nOnly ${all.join(', ')} matter.`,
-    )
+    throw new UsageError(`Commit your changes first, because evidence names a commit:\n${changed}`)
   const commit = git('rev-parse', 'HEAD')
   const folder = join(root, 'reports', 'evidence')
   const files = new Map(parts.map(({ name, dependsOn }) => [name, fileOf(name, dependsOn)]))
   for (const file of files.values()) endAtWholeLine(file)
 
   function fileOf(name: string, dependsOn: readonly string[]): string {
-    const trees = git('rev-parse', ...dependsOn.map((path) => `HEAD:${path}`))
-    const key = createHash('sha256').update(trees).digest('hex').slice(0, 16)
+    const contents = git('ls-files', '--stage', '--', ...dependsOn)
+    const key = createHash('sha256').update(contents).digest('hex').slice(0, 16)
     return join(folder, `${name}-${key}.jsonl`)
   }
 
   return {
-    commit,
     all: (): EvidenceRecord[] => [...files.values()].flatMap(recordsIn),
     add(record: Omit<EvidenceRecord, 'commit' | 'node' | 'at'>) {
       mkdirSync(folder, { recursive: true })
