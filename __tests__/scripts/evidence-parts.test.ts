@@ -2,7 +2,13 @@ import { spawnSync } from 'node:child_process'
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
-import { jsonLines, type Outcome, type Part, type Step } from '../../scripts/evidence/part.js'
+import {
+  type EvidenceRecord,
+  jsonLines,
+  type Outcome,
+  type Part,
+  type Step,
+} from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
 import type { Bodies } from '../../scripts/evidence/trials/bodies.js'
 import { temporaryFolder } from '../support/clean-up.js'
@@ -22,12 +28,12 @@ describe('the parts', () => {
   )
 
   it('notice too few mutants: of the pure modules, of a folder, and of all folders together', () => {
-    const part = PARTS.find(({ name }) => name === 'mutants') as Part
+    const part = partOf('mutants')
     const made = (id: string, mutants: number, noticed: number) => {
       const step = part.steps('whole').find((each) => each.id === id)
       const stdout = `| Module | Mutants |\n| all | ${mutants} | ${noticed} | x % |\n`
       const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
-      return { part: 'mutants', step: id, commit: '', node: '', at: '', tookMs: 1, ...outcome }
+      return { ...recordOf('mutants', id), ...outcome }
     }
     const brokenOf = (of: Record<string, number>) =>
       part.row(Object.entries(of).map(([id, noticed]) => made(id, 20, noticed))).broken
@@ -55,6 +61,15 @@ describe('the parts', () => {
       broken: ['a world'],
     })
     expect(outcomeOf(5)?.broken).toEqual(['a world', expect.stringContaining("'follow' 5 were skipped")])
+  })
+
+  it.each(['worlds', 'months'])('say of %s that skips are within bounds only if none is broken', (name) => {
+    const resultOf = (...broken: string[]) => {
+      const figures = { checked: 6, skipped: 5 }
+      return partOf(name).row([{ ...recordOf(name, '1'), figures, broken }]).result
+    }
+    expect(resultOf()).toBe('0 broken; 5 of 11 checks skipped, within bounds')
+    expect(resultOf("of the checks of 'follow' 5 were skipped")).toBe('1 broken; 5 of 11 checks skipped')
   })
 
   it('could not be made if their process ended before the last kind of world', () => {
@@ -226,12 +241,17 @@ function trial(changes: readonly SourceChange[], ...args: string[]) {
   ).ended
 }
 
+function partOf(name: string): Part {
+  return PARTS.find((part) => part.name === name) as Part
+}
+
+function recordOf(part: string, step: string): EvidenceRecord {
+  return { part, step, commit: '', node: '', at: '', tookMs: 1, figures: {}, broken: [] }
+}
+
 function stepOf(part: string, id: string): Step {
-  const all = PARTS.filter(({ name }) => name === part).flatMap((each) => [
-    ...each.steps('whole'),
-    ...each.steps('short'),
-  ])
-  return all.find((step) => step.id === id) as Step
+  const steps = [...partOf(part).steps('whole'), ...partOf(part).steps('short')]
+  return steps.find((step) => step.id === id) as Step
 }
 
 /** A project with these files, in which `run` runs a command of Jest. */

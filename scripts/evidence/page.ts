@@ -74,29 +74,28 @@ function sentenceOf(records: readonly EvidenceRecord[], broken: readonly string[
   const acknowledged = sumOf(of('kills'), 'acknowledged') + sumOf(of('power-cuts'), 'acknowledged')
   const [lost, wrong] = [sumOf(records, 'lost'), sumOf(of('kills'), 'wrong')]
   const tried = [
-    ...(kills > 0 ? [`a server with this package was killed ${inWords(kills)} times at work`] : []),
-    ...(cuts > 0 ? [`its disk lost power ${inWords(cuts)} times`] : []),
-    ...(worlds > 0 ? [`it lived through ${inWords(worlds)} simulated worlds full of faults`] : []),
+    ...(kills > 0 ? [`${inWords(kills)} kills of a server at work`] : []),
+    ...(cuts > 0 ? [`${inWords(cuts)} power cuts of a simulated disk`] : []),
+    ...(worlds > 0 ? [`${inWords(worlds)} simulated worlds full of faults`] : []),
     ...(years > 0
       ? [
-          `and through ${years < 10 ? years.toFixed(1) : inWords(years)} years with mistakes, outages and quiet months`,
+          `${years < 10 ? years.toFixed(1) : inWords(years)} simulated years with mistakes, outages and quiet months`,
         ]
       : []),
-  ].join(', ')
+  ]
   const hasHeld = LIVED.flatMap(of).every((record) => record.broken.length === 0)
   const results = [
-    ...(lost > 0
-      ? [`${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries were lost`]
-      : []),
+    ...(lost > 0 ? [`it lost ${inWords(lost)} of its ${inWords(acknowledged)} acknowledged deliveries`] : []),
     ...(lost === 0 && acknowledged > 0 && hasHeld
       ? [`none of its ${inWords(acknowledged)} acknowledged deliveries was lost`]
       : []),
-    ...(wrong > 0 ? [`${inWords(wrong)} answers or changes were wrong at the end`] : []),
+    ...(wrong > 0 ? [`it left ${inWords(wrong)} wrong among its answers and changes`] : []),
     ...(wrong === 0 && kills > 0 && hasHeld ? ['no customer was left with a wrong answer'] : []),
-  ].join(', and ')
-  const rest = broken.length > 0 ? ` ${broken.length} findings did not hold, named below.` : ''
-  if (tried === '')
+  ]
+  if (results.length === 0 && broken.length === 0) results.push('all of it held')
+  const rest = broken.length > 0 ? ` What did not hold is named below (${broken.length}).` : ''
+  if (tried.length === 0)
     return `**${broken.length === 0 ? 'All that was tried held.' : 'Not all that was tried held.'}**${rest}`
-  const sentence = `${tried}${results === '' ? '' : `: ${results}`}.`
-  return `**${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}**${rest}`
+  const list = new Intl.ListFormat('en-US').format(tried)
+  return `**This package was tried in ${list}${results.length > 0 ? `: ${results.join(', and ')}` : ''}.**${rest}`
 }

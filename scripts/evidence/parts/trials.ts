@@ -36,7 +36,7 @@ export const KILLS: Part = trialPart({
 /** Power cuts of a disk that keeps only what was synced. */
 export const POWER_CUTS: Part = trialPart({
   name: 'power-cuts',
-  title: 'Power cuts, all unsynced data lost',
+  title: 'Power cuts of a simulated disk, all unsynced data lost',
   engines: ['sqlite'],
   count: { short: 2, whole: 200, perStep: 10 },
   row: (records) => ({
