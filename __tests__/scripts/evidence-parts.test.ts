@@ -123,6 +123,40 @@ describe('a step of tests', () => {
   })
 })
 
+describe('the row of sabotages', () => {
+  it('counts those that are skipped, and apart from them those that cannot be noticed', () => {
+    const { run } = createJestProject({
+      'jest.long.config.mjs': 'export default {}',
+      '__tests__/long.test.js': `
+        describe('a world of seconds', () => {
+          it('detects a sabotage: one', () => {})
+          it.skip('detects a sabotage: two', () => {})
+          it('has a sabotage for each of its promises', () => {})
+        })
+        describe('the second oracle alone', () => {
+          it('detects a sabotage in seconds: one', () => {})
+        })
+        describe('the documents', () => {
+          it('are kept in each life and world that meets a sabotage', () => {})
+          it('are broken by a sabotage, which the second oracle notices: three', () => {})
+          it('seem to be kept beside four, because nobody sees it', () => {})
+        })`,
+    })
+    const records = ['seconds', 'documents', 'unnoticed'].map((id) => {
+      const step = stepOf('sabotages', id)
+      return { ...recordOf('sabotages', id), ...step.outcome(run(step.command)) }
+    })
+    expect(partOf('sabotages').row(records)).toEqual({
+      amount: '3',
+      result: '2 noticed by simulated worlds, 1 skipped; that cannot be noticed: 1 more',
+      broken: ['skipped: a world of seconds detects a sabotage: two'],
+    })
+    expect(partOf('sabotages').row(records.slice(1, 2)).result).toBe(
+      '1 noticed by simulated worlds, 0 skipped',
+    )
+  })
+})
+
 describe('a step of trials', () => {
   const step = stepOf('power-cuts', 'sqlite-1-2')
   const [begun, one, two] = ['power-cuts on sqlite', '{"seed":1,"broken":[]}', '{"seed":2,"broken":[]}']

@@ -27,9 +27,9 @@ export const TESTS: Part = {
   needsBuild: true,
   steps: (scope) =>
     scope === 'short'
-      ? [tests('answers', '__tests__/faults/answers')]
+      ? [tests('answers', ['__tests__/faults/answers'])]
       : Array.from({ length: SHARDS }, (_, i) =>
-          tests(`${i + 1}-of-${SHARDS}`, `--shard=${i + 1}/${SHARDS}`),
+          tests(`${i + 1}-of-${SHARDS}`, [`--shard=${i + 1}/${SHARDS}`]),
         ),
   row(records) {
     const failedIds = namesOf(records, 'failedRows')
@@ -70,7 +70,9 @@ const LISTS = {
   months: 'a world of months detects a sabotage',
   documents: 'the documents are broken by a sabotage',
 }
-const LONG = ['--config', 'jest.long.config.mjs', '--runInBand', '--testNamePattern']
+/** Sabotages that nobody can notice from outside. The long tests say why. */
+const UNNOTICED = 'the documents seem to be kept beside'
+const LONG = ['--config', 'jest.long.config.mjs', '--runInBand']
 
 /** Broken packages. */
 export const SABOTAGES: Part = {
@@ -79,32 +81,40 @@ export const SABOTAGES: Part = {
   dependsOn: DEPENDS_ON.tests,
   example: 'every fifth event ends without its handler',
   steps: (scope) =>
-    Object.entries(LISTS)
+    Object.entries({ ...LISTS, unnoticed: UNNOTICED })
       .slice(0, scope === 'short' ? 1 : undefined)
-      .map(([list, describe]) => tests(list, ...LONG, describe)),
-  row: (records) => ({
-    amount: inWords(sumOf(records, 'passed') + sumOf(records, 'failed')),
-    result: `${inWords(sumOf(records, 'passed'))} noticed by simulated worlds`,
-  }),
-  repeat: (what) => [JEST, ...LONG, escaped(what)],
+      .map(([list, name]) => tests(list, LONG, name)),
+  row(records) {
+    const lists = records.filter(({ step }) => step !== 'unnoticed')
+    const more = sumOf(records, 'passed') - sumOf(lists, 'passed')
+    const skipped = namesOf(lists, 'skipped')
+    const noticed = `${inWords(sumOf(lists, 'passed'))} noticed by simulated worlds, ${skipped.length} skipped`
+    return {
+      amount: inWords(sumOf(lists, 'passed') + sumOf(lists, 'failed') + skipped.length),
+      result: more > 0 ? `${noticed}; that cannot be noticed: ${more} more` : noticed,
+      broken: skipped.map((name) => `skipped: ${name}`),
+    }
+  },
+  repeat: (what) => [JEST, ...LONG, '--testNamePattern', escaped(what)],
 }
 
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-/** Runs Jest with these arguments, and reads its results from a file. */
-function tests(id: string, ...args: string[]): Step {
+/** Runs Jest with these arguments and a pattern of names, and reads its results from a file. */
+function tests(id: string, args: readonly string[], names = ''): Step {
   const file = join(tmpdir(), `marketplace-evidence-${process.pid}-${id}.json`)
   return {
     id,
-    command: [JEST, ...args, '--json', '--outputFile', file],
+    command: [JEST, ...args, '--testNamePattern', names, '--json', '--outputFile', file],
     outcome(run) {
       const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as JestResults
       rmSync(file)
-      const all = testResults.flatMap(({ assertionResults }) => assertionResults)
+      // Jest counts all other tests as pending.
+      const all = testResults
+        .flatMap(({ assertionResults }) => assertionResults)
+        .filter(({ fullName }) => new RegExp(names, 'i').test(fullName))
       const of = (...states: string[]) => all.filter(({ status }) => states.includes(status))
-      const [passed, failed] = [of('passed'), of('failed')]
-      // With a pattern of names Jest counts all other tests as pending.
-      const skipped = args.includes('--testNamePattern') ? [] : of('pending', 'todo')
+      const [passed, failed, skipped] = [of('passed'), of('failed'), of('pending', 'todo')]
       // An error outside of its tests, such as in an `afterAll`, fails a file whose tests may all have passed.
       const files = testResults.filter(
         ({ status, assertionResults: own }) =>
