@@ -49,6 +49,22 @@ describe('the parts', () => {
     ])
   })
 
+  it('names the one module of which a short run makes mutants', () => {
+    const part = partOf('mutants')
+    const resultOf = (noticed: number) => {
+      const [step] = part.steps('short')
+      const stdout = `| all | 10 | ${noticed} | x % |\n`
+      const outcome = step?.outcome({ code: 0, stdout, stderr: '' }) as Outcome
+      return part.row([{ ...recordOf('mutants', String(step?.id)), ...outcome }])
+    }
+    expect(resultOf(9)).toEqual({
+      amount: '10',
+      result: '9 noticed by tests: base/backoff.ts 90 %',
+      broken: [],
+    })
+    expect(resultOf(5).broken).toContain('of lib/base/backoff.ts only 50.0 % were noticed')
+  })
+
   it('read how many worlds were broken, and how many checks were skipped too often', () => {
     const [step] = PARTS.find(({ name }) => name === 'worlds')?.steps('short') ?? []
     const outcomeOf = (skipped: number) => {

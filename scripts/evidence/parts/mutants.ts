@@ -30,7 +30,7 @@ export const MUTANTS: Part = {
   example: 'lib/store-1',
   steps: (scope) =>
     scope === 'short'
-      ? [mutants('lib/base/backoff.ts-1', PURE_MODULES, ['lib/base/backoff.ts', '--sample', '10'])]
+      ? [mutants('lib/base/backoff.ts-1', 'lib/base/backoff.ts', ['lib/base/backoff.ts', '--sample', '10'])]
       : [
           ...[1, 2].map((seed) => mutants(`pure-${seed}`, PURE_MODULES, sampleOf('pure', seed))),
           ...FOLDERS.map((folder) => mutants(`${folder}-1`, folder, sampleOf(folder, 1))),
