@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import {
@@ -173,6 +173,21 @@ describe('the row of sabotages', () => {
   })
 })
 
+describe('to repeat', () => {
+  it('a sabotage or a fault fails if no test has its name', () => {
+    const a7 = partOf('tests').repeat('A7')
+    const { run } = createJestProject({
+      'jest.long.config.mjs': "export { default } from './jest.config.mjs'",
+      '__tests__/a.test.js': "test('detects a sabotage: one (1)', () => {})",
+      [String(a7[1])]: "test('A70 is another fault', () => {})",
+    })
+    const failed = { code: 1, stderr: expect.stringContaining('No test was run, because none has this name') }
+    expect(run(partOf('sabotages').repeat('one (1)')).code).toBe(0)
+    expect(run(partOf('sabotages').repeat('one (2)'))).toMatchObject(failed)
+    expect(run(a7)).toMatchObject(failed)
+  })
+})
+
 describe('a step of trials', () => {
   const step = stepOf('power-cuts', 'sqlite-1-2')
   const [begun, one, two] = ['power-cuts on sqlite', '{"seed":1,"broken":[]}', '{"seed":2,"broken":[]}']
@@ -307,7 +322,12 @@ function stepOf(part: string, id: string): Step {
 /** A project with these files, in which `run` runs a command of Jest. */
 function createJestProject(files: Record<string, string>) {
   const root = temporaryFolder()
-  for (const [path, text] of Object.entries({ 'jest.config.mjs': 'export default {}', ...files })) {
+  const reporter = 'scripts/evidence/some-test.mjs'
+  const own = {
+    'jest.config.mjs': 'export default {}',
+    [reporter]: readFileSync(join(ROOT, reporter), 'utf8'),
+  }
+  for (const [path, text] of Object.entries({ ...own, ...files })) {
     mkdirSync(join(root, dirname(path)), { recursive: true })
     writeFileSync(join(root, path), text)
   }

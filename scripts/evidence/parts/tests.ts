@@ -5,6 +5,7 @@ import { join, relative } from 'node:path'
 import { brokenIn, DEPENDS_ON, inWords, namesOf, type Part, type Step, sumOf, UsageError } from '../part.js'
 
 const JEST = 'node_modules/jest/bin/jest.js'
+const REPORTERS = ['--reporters=default', '--reporters=./scripts/evidence/some-test.mjs']
 const SHARDS = 16
 /** A machine without root, `strace` or a newer Node skips so many tests; more would hide what they should find. */
 const SKIPPED_AT_MOST = 40
@@ -60,7 +61,7 @@ export const TESTS: Part = {
       .filter((file) => file !== '')
     if (id === '' || files.length === 0)
       throw new UsageError(`A fault is a row of __tests__/faults/README.md, not ${row}`)
-    return [JEST, ...files, '--testNamePattern', `(^| )([A-Z]\\d+, )*${id}(,| )`]
+    return [JEST, ...files, ...REPORTERS, '--testNamePattern', `(^| )([A-Z]\\d+, )*${id}(,| )`]
   },
 }
 
@@ -95,7 +96,7 @@ export const SABOTAGES: Part = {
       broken: skipped.map((name) => `skipped: ${name}`),
     }
   },
-  repeat: (what) => [JEST, ...LONG, '--testNamePattern', escaped(what)],
+  repeat: (what) => [JEST, ...LONG, ...REPORTERS, '--testNamePattern', escaped(what)],
 }
 
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
@@ -105,7 +106,7 @@ function tests(id: string, args: readonly string[], names = ''): Step {
   const file = join(tmpdir(), `marketplace-evidence-${process.pid}-${id}.json`)
   return {
     id,
-    command: [JEST, ...args, '--testNamePattern', names, '--json', '--outputFile', file],
+    command: [JEST, ...args, ...REPORTERS, '--testNamePattern', names, '--json', '--outputFile', file],
     outcome(run) {
       const { testResults } = JSON.parse(readFileSync(file, 'utf8')) as JestResults
       rmSync(file)
