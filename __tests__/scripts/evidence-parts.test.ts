@@ -16,6 +16,8 @@ import { EVAL_TYPESCRIPT } from '../support/processes/processes.js'
 import { startProcess } from '../support/processes/running-process.js'
 import type { SourceChange } from '../support/world/sabotage.js'
 
+const ROOT = join(__dirname, '..', '..')
+
 describe('the parts', () => {
   it.each(PARTS)(
     'of $name have steps of their own names, fewer in a short run, and an example that can be repeated',
@@ -136,6 +138,41 @@ describe('a step of tests', () => {
     expect(step.outcome({ ...run(step.command), code: 1 }).broken).toEqual([
       expect.stringMatching(/^it ended with 1: [\s\S]*1 passed/),
     ])
+  })
+})
+
+describe('the row of tests', () => {
+  const page = readFileSync(join(ROOT, '__tests__/faults/README.md'), 'utf8')
+  const faults = [...page.matchAll(/^\| ([A-Z]\d+) \|/gm)].map(([, id]) => String(id))
+  const rowOf = (steps: readonly Step[], rows: string[], failedRows: string[] = []) => {
+    const records = steps.map(({ id }, i) => ({
+      ...recordOf('tests', id),
+      figures: { passed: 2, failed: 0 },
+      names: i === 0 ? { rows, failedRows } : {},
+    }))
+    return partOf('tests').row(records)
+  }
+  const { whole, short } = { whole: partOf('tests').steps('whole'), short: partOf('tests').steps('short') }
+
+  it('counts all tests, and the faults of which all passed', () => {
+    expect(rowOf(whole, faults)).toEqual({
+      amount: `32 tests, ${faults.length} of ${faults.length} faults and attacks`,
+      result: '0 failed, 0 skipped (at most 40)',
+      broken: [],
+    })
+    expect(rowOf(short, ['A1', 'A2'], ['A2']).amount).toBe(
+      `2 tests, 1 of ${faults.length} faults and attacks`,
+    )
+  })
+
+  it('is broken if a fault has no test that passed, once all tests were run', () => {
+    expect(rowOf(whole, faults.slice(2)).broken).toEqual(['no test of A1, A2 passed'])
+    expect(rowOf(whole.slice(1), faults.slice(2)).broken).toEqual([])
+    expect(rowOf(short, ['A1']).broken).toEqual([])
+  })
+
+  it('does not count an id that is not in the list of faults', () => {
+    expect(rowOf(short, ['A1', 'Q9']).amount).toBe(`2 tests, 1 of ${faults.length} faults and attacks`)
   })
 })
 
@@ -285,8 +322,6 @@ describe('the trial of made-up bodies', () => {
     expect(code).toBe(1)
   })
 })
-
-const ROOT = join(__dirname, '..', '..')
 
 const START = 'starting ??= open()'
 const CLOSE = 'await worker?.close(closeTimeoutMs)'
