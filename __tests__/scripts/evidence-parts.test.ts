@@ -132,6 +132,25 @@ describe('a step of tests', () => {
     ])
   })
 
+  it('is broken by a file of which no test could be run', () => {
+    const step = stepOf('tests', 'answers')
+    const { run } = createJestProject({ '__tests__/faults/answers/none.test.js': 'not JavaScript' })
+    expect(step.outcome(run(step.command))).toMatchObject({
+      figures: { passed: 0, failed: 1 },
+      broken: [expect.stringContaining('SyntaxError')],
+    })
+  })
+
+  it('could not be made if no test has its name', () => {
+    const step = stepOf('sabotages', 'months')
+    const { run } = createJestProject({
+      'jest.long.config.mjs': "export { default } from './jest.config.mjs'",
+      '__tests__/long.test.js': "test('passes', () => {})",
+    })
+    const ran = run(step.command)
+    expect(() => step.outcome(ran)).toThrow('no test was run')
+  })
+
   it('is broken by an exit code that no test explains', () => {
     const step = stepOf('tests', 'answers')
     const { run } = createJestProject({ '__tests__/faults/answers/a.test.js': "test('passes', () => {})" })

@@ -125,7 +125,8 @@ function tests(id: string, args: readonly string[], names = ''): Step {
         ({ status, assertionResults: own }) =>
           status === 'failed' && !own.some((test) => test.status === 'failed'),
       )
-      if (passed.length + failed.length === 0) throw new Error(`no test was run: ${run.stderr.trim()}`)
+      if (passed.length + failed.length + files.length === 0)
+        throw new Error(`no test was run: ${run.stderr.trim()}`)
       const rowsIn = (some: typeof all) => [
         ...new Set(some.flatMap((test) => [...test.ancestorTitles, test.title].flatMap(idsIn))),
       ]
