@@ -164,24 +164,6 @@ describe('C26 the shared commit of deliveries', () => {
     await Promise.all([first, ...waiting])
   })
 
-  it('C395 does not blame the store for the time in which the event loop was busy', async () => {
-    const hold = gate()
-    let now = 0
-    const { submit } = committer({
-      before: () => hold.opened,
-      maxWaiting: { rows: 1, bytes: MIB },
-      clock: { monotonic: () => now },
-    })
-    const first = submit({ kib: 1 })
-    await new Promise((resolve) => setImmediate(resolve))
-    const waiting = [submit({ kib: 1 }), submit({ kib: 1 })]
-    // No timer has fired meanwhile.
-    now = 5_000
-    await expect(submit({ kib: 3 })).rejects.toMatchObject({ code: 'delivery_turned_away' })
-    hold.open()
-    await Promise.all([first, ...waiting])
-  })
-
   it('C395 does not blame the store after all that waited for it was refused', async () => {
     const hold = gate()
     const { submit, accept, time } = committer({

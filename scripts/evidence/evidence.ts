@@ -23,7 +23,9 @@ const helpOf = (
 Interrupt it at any time: each step that has ended has its record in reports/evidence/, and the next run goes on after
 it, as long as all files are those of the record, but for
 ${IGNORED.join(', ')}.
-For kills, power-cuts, bodies, worlds and months only these count:
+For sabotages and mutants only these count:
+${DEPENDS_ON.brokenCode.join(', ')}.
+For kills, power-cuts, bodies, worlds and months only these:
 ${DEPENDS_ON.servers.join(', ')}.
 What counts must be committed. It ends with 0 if all held, with 1 if something did not hold or could not be tried, with 2
 if an argument is wrong, and with 130 after Ctrl+C.

@@ -44,9 +44,10 @@ export const IGNORED = [
   'reports',
 ]
 
-/** Paths on which evidence depends, as `git` takes them: that of servers and worlds, and that of tests. */
+/** Paths on which evidence depends, as `git` takes them: that of servers and worlds, of broken code, and of tests. */
 export const DEPENDS_ON = {
   servers: ['lib', '__tests__/support', 'scripts', 'package-lock.json'],
+  brokenCode: ['lib', '__tests__', 'scripts', 'package-lock.json'],
   tests: ['.', ...IGNORED.map((path) => `:!${path}`)],
 }
 

@@ -27,7 +27,6 @@ import {
   WAITING,
   weightOf,
 } from './sizes.js'
-import { createStallWatch } from './stall-watch.js'
 import { createTurnedAway, MAX_WAIT_MS } from './turned-away.js'
 import { createTurns } from './turns.js'
 
@@ -94,7 +93,9 @@ export function createAcceptance(options: {
   const turns = createTurns<Waiting>({ classOf, weightOf: ({ size }) => weightOf(size) })
   const deadlines = createDeadlines(MAX_WAIT_MS, clock)
 
-  const stallWatch = createStallWatch(clock)
+  /** When the last commit ended, or the first call began to wait for one; undefined while none waits. */
+  let uncommittedSince: number | undefined
+  const isStalled = () => uncommittedSince !== undefined && clock.monotonic() - uncommittedSince >= STALLED_MS
 
   const batches = createBatches<Waiting, void>({
     /** In their order: the first call that does not fit ends the batch. */
@@ -123,9 +124,9 @@ export function createAcceptance(options: {
     async write(batch) {
       try {
         await health.watch(() => commit(batch))
-        stallWatch.committed()
+        uncommittedSince = clock.monotonic()
       } finally {
-        if (waiting.rows === 0) stallWatch.end()
+        if (waiting.rows === 0) uncommittedSince = undefined
       }
       return []
     },
@@ -161,7 +162,7 @@ export function createAcceptance(options: {
       else subtract(waiting, size)
       return isKept
     })
-    if (waiting.rows === 0) stallWatch.end()
+    if (waiting.rows === 0) uncommittedSince = undefined
     return rest
   }
 
@@ -207,7 +208,7 @@ export function createAcceptance(options: {
     return new Promise((resolve, reject) => {
       const giveUp = () => {
         // Unless it waits behind others, the store is to blame, and the deadline of the delivery says so.
-        const isBehind = !fits(waiting, NOTHING, maxBatch) && !(stallWatch.isStalled() && isSmall(size))
+        const isBehind = !fits(waiting, NOTHING, maxBatch) && !(isStalled() && isSmall(size))
         if (!isBehind && !sender.waitsForRoom) return
         sender.hasGivenUp = true
         reject(turnedAway.refused('it has waited too long'))
@@ -271,7 +272,7 @@ export function createAcceptance(options: {
     const size = sizeOf(sizes)
     requireWaitingRoom(waiting, size)
     add(waiting, size)
-    stallWatch.begin()
+    uncommittedSince ??= clock.monotonic()
     await batches.add({ ...call, size, sender, isUnread: undefined })
   }
 
@@ -287,7 +288,7 @@ export function createAcceptance(options: {
     // A lone call may be of any size. A small one may be of somebody who was read before, which is looked up later.
     const most = isSmall(size) ? double(maxWaiting) : maxWaiting
     if (waiting.rows === 0 || fits(waiting, size, most)) return
-    throw stallWatch.isStalled() && isSmall(size)
+    throw isStalled() && isSmall(size)
       ? tooMuch()
       : turnedAway.refused('too many deliveries wait for the store')
   }
@@ -375,6 +376,8 @@ const NO_EVENTS: Wanted = { event: NOTHING, known: NOTHING, unrecognised: NOTHIN
 const LOOKED_UP_AT_ONCE = 2_000
 /** A delivery for which the store has no room waits for so long before it is refused. */
 const REFUSED_AFTER_MS = SECOND
+/** A commit takes less, unless the store does not answer. */
+const STALLED_MS = SECOND
 
 /** The size of a call whose events were not looked up. */
 function sizeOf({ event, unrecognised }: Wanted): Size {

@@ -26,7 +26,7 @@ const AIM = { pure: 95, folders: 85, folder: 60 }
 export const MUTANTS: Part = {
   name: 'mutants',
   title: 'Small changes of the code',
-  dependsOn: DEPENDS_ON.tests,
+  dependsOn: DEPENDS_ON.brokenCode,
   example: 'lib/store-1',
   steps: (scope) =>
     scope === 'short'

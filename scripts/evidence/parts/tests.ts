@@ -83,7 +83,7 @@ const LONG = ['--config', 'jest.long.config.mjs', '--runInBand']
 export const SABOTAGES: Part = {
   name: 'sabotages',
   title: 'Sabotages of the package',
-  dependsOn: DEPENDS_ON.tests,
+  dependsOn: DEPENDS_ON.brokenCode,
   example: 'every fifth event ends without its handler',
   steps: (scope) =>
     Object.entries({ ...LISTS, unnoticed: UNNOTICED })
