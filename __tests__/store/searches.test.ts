@@ -22,11 +22,11 @@ describe.each(ENGINE_NAMES)('searches on %s', (name) => {
     await ago('search_at', 59 * SECOND)
     expect(await store.claimSearches(ALL)).toEqual([])
     await ago('search_at', 2 * SECOND)
-    await ago('doubted_at', 59 * SECOND)
+    await ago('doubted_at', 40 * SECOND)
     await store.finishSearch(await claim(), REFUSED)
     expect(await store.searchOf('b1')).toMatchObject({ isAnswered: false })
     await ago('search_at', SECOND)
-    await ago('doubted_at', SECOND)
+    await ago('doubted_at', 20 * SECOND)
     await store.finishSearch(await claim(), REFUSED)
     expect(await store.searchOf('b1')).toMatchObject({
       isAnswered: true,

@@ -149,7 +149,14 @@ describe('J2 a business whose last subscription belongs to another business', ()
  */
 function askAMillion(path: string) {
   const { createEntitlements } = require(path)
-  const row = { record: { purchasable_uid: 'p' }, state: 'purchased', gone: null, readAt: 1, pending: false }
+  const row = {
+    subscriptionUid: 's',
+    record: { purchasable_uid: 'p' },
+    state: 'purchased',
+    gone: null,
+    readAt: 1,
+    pending: false,
+  }
   const [bought, nothing] = [Promise.resolve([row]), Promise.resolve([])]
   let loads = 0
   const { isEntitled } = createEntitlements({
