@@ -1,8 +1,7 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import { createOpenBodies } from '../../lib/express/open-bodies.js'
+import { memory } from '../support/machine/memory.js'
 import {
   type Before,
   chunked,
@@ -236,13 +235,4 @@ function countsBytes() {
     })
   }
   return { count, bytes: () => bytes }
-}
-
-/** The bytes that are in use after a collection. */
-function memory(): number {
-  setFlagsFromString('--expose-gc')
-  const collect: () => void = runInNewContext('gc')
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
 }

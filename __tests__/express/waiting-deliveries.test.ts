@@ -1,10 +1,9 @@
-import { setFlagsFromString } from 'node:v8'
-import { runInNewContext } from 'node:vm'
 import { gzipSync } from 'node:zlib'
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
 import { storeFor } from '../../lib/store-option.js'
 import { storeOption } from '../support/engines/store-option.js'
+import { memory } from '../support/machine/memory.js'
 import { createScene } from '../support/scene.js'
 import { gate, until } from '../support/until.js'
 
@@ -61,12 +60,4 @@ describe.each(CHECKS)('B25 deliveries %s', (_, check) => {
 function envelope(field: string) {
   const data = `${JSON.stringify(NOTICE).slice(0, -1)},"field":${field}}`
   return `{"entity_name":"purchasable_subscription","event_type":"created","data":${data}}`
-}
-
-function memory(): number {
-  setFlagsFromString('--expose-gc')
-  const collect: () => void = runInNewContext('gc')
-  collect()
-  const { heapUsed, external } = process.memoryUsage()
-  return heapUsed + external
 }

@@ -167,6 +167,7 @@ export function createTakeDelivery(options: ReceiverOptions) {
     else verify(verifyDelivery, body.sent)
 
     function verify(check: VerifyDelivery, bytes: Buffer | undefined): void {
+      // A check may expect JSON. The value is not kept for what follows, which may be seconds later.
       try {
         parse(text)
       } catch (error) {

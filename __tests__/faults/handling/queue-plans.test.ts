@@ -55,6 +55,7 @@ const CALLS: Record<string, (store: Store) => Promise<unknown>> = {
   'list by name': (store) => store.listEntries({ name: 'dead', limit: 5 }),
   'list changes of a business': (store) => store.listEntries({ kind: 'change', businessUid: 'b1' }),
   'get an entry': (store) => store.getEntry('done 7'),
+  'the entitlements from an entry on': (store) => store.entitlementsFrom('done 7'),
   'the timeline of a business': (store) => store.timelineOf('b1', { limit: 100 }),
   'record an action': (store) => store.recordAction({ ...ACTION, id: 'a1', name: 'look' }),
   'erase a business': (store) => store.erase('b1', { ...ACTION, id: 'a2', name: 'erase' }),

@@ -89,11 +89,11 @@ export function createStoredFacts(options: {
       for (const uid of uids) if (uid !== null) identifiers.add(uid.toLowerCase())
     }
     const isHidden = (text: string) => hasValue(text, identifiers) || repeatsAny(text, secrets)
-    await each(entryPages(store, {}, PAGE), (entry) => {
-      // Parsed once: it is parsed anew each time that it is read.
-      const { payload } = entry
-      noteIdentifiers(entry.businessUid, entry.subscriptionUid, ...identifiersIn(payload))
-      events.add({ ...entry, payload })
+    await each(entryPages(store, {}, PAGE), (stored) => {
+      // A copy has the payload as a value. That of `stored` is parsed anew each time that it is read.
+      const entry = { ...stored }
+      noteIdentifiers(entry.businessUid, entry.subscriptionUid, ...identifiersIn(entry.payload))
+      events.add(entry)
     })
 
     const fields = createFieldCounts({

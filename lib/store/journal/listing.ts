@@ -13,7 +13,7 @@ import { auditUid } from './audit.js'
 const WINDOW = 500
 
 /**
- * Lists the table `journal` for people. No statement reads more rows of a range than a window, however large the table is.
+ * Lists the table `journal`, for people but for what concerns entitlements. No list reads more rows of a range than a window, however large the table is.
  */
 export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return {
