@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import pg from 'pg'
 import { noAnswer } from '../../lib/postgres/connection.js'
@@ -124,10 +125,7 @@ describe('G381 while a transaction stays open', () => {
       expect(whole).toBeGreaterThan(100)
 
       const db = await openStoreWithSql(address)
-      const lock = new pg.Client({ connectionString: address })
-      onCleanUp(() => lock.end())
-      await lock.connect()
-      await lock.query(`begin; lock table marketplace_webhooks.${table}`)
+      const lock = await lockOf(address, table)
       const given = expect(claim(db)).rejects.toThrow('canceling statement')
       await until('it is given up', async () => {
         const { rows } = await lock.query(
@@ -142,6 +140,43 @@ describe('G381 while a transaction stays open', () => {
       await until('it is found', async () => (await claim(db)).length === 1)
     },
     60_000,
+  )
+
+  it.each(['reads', 'lanes', 'searches'] as const)(
+    'a claim of %s finds what the one before it found and left',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const { claim, makeAllDue, table } = KINDS[what]
+      const db = await openStoreWithSql(address)
+      await handling(db.store, EVERY_TOPIC)
+      await makeAllDue(db, 2 * EACH.limit)
+      // Queries for all rows are not made again for 50 times as long as the first claim took.
+      const lock = await lockOf(address, table)
+      const first = claim(db)
+      await sleep(200)
+      await lock.query('rollback')
+      expect(await first).toHaveLength(EACH.limit)
+      expect(await claim(db)).toHaveLength(EACH.limit)
+    },
+  )
+
+  it.each(['reads', 'lanes'] as const)(
+    'a look for suspect %s finds what the one before it found',
+    async (what) => {
+      const address = await engine.freshAddress()
+      const { suspect, table, dueAt, makeDue } = KINDS[what]
+      const db = await openStoreWithSql(address)
+      await handling(db.store, EVERY_TOPIC)
+      await makeDue(db, 2)
+      await db.sql(`update ${table} set lease_token = 'held', ${dueAt} = ${HOUR_AGO}`)
+      const look = () => db.store.dueSuspect({ kinds: [suspect], topics: EVERY_TOPIC, exceptKeys: [] })
+      const lock = await lockOf(address, table)
+      const first = look()
+      await sleep(200)
+      await lock.query('rollback')
+      expect(await first).toBe(suspect)
+      expect(await look()).toBe(suspect)
+    },
   )
 
   it('an answer that took too long for this process also makes the look back shorter, a lost connection does not', () => {
@@ -238,6 +273,7 @@ const KINDS = {
         select '${count}-' || n, '${count}-' || n, 1, 1, 0, 0, 0, 0, 1, ${HOUR_AGO} from generate_series(1, ${count}) as n`),
     makeOthersDue: ({ sql }: StoreWithSql) =>
       sql(`update subscriptions set urgency = 3, refresh_at = ${HOUR_AGO} where subscription_uid = 's1'`),
+    makeAllDue: (db: StoreWithSql, count: number) => KINDS.reads.makeDue(db, count),
     endAll: ({ sql }: StoreWithSql) =>
       sql(`update subscriptions set refresh_at = refresh_at + 7200000 where urgency = 0`),
   },
@@ -260,7 +296,18 @@ const KINDS = {
       sql(
         `insert into lanes (key, topic, due_at, lapses, unread) values ('others', '${UPDATE}', ${HOUR_AGO}, 0, 1)`,
       ),
+    async makeAllDue({ store, sql }: StoreWithSql, count: number) {
+      for (let i = 0; i < count; i++) await store.accept([eventOf(`s${i}`)])
+      await sql(`update lanes set due_at = ${HOUR_AGO}, unread = 0`)
+    },
     endAll: ({ sql }: StoreWithSql) => sql('delete from lanes'),
+  },
+  searches: {
+    table: 'searches',
+    claim: ({ store }: StoreWithSql) => store.claimSearches({ ...EACH, installLimit: EACH.limit }),
+    makeAllDue: ({ sql }: StoreWithSql, count: number) =>
+      sql(`insert into searches (business_uid, by_install, asked, generation, settled_generation, failures, wanted_at, search_at)
+        select 'b' || n, 0, 0, 1, 0, 0, 1, ${HOUR_AGO} from generate_series(1, ${count}) as n`),
   },
 }
 
@@ -272,6 +319,15 @@ async function transactionOf(address: string): Promise<{ pid: number }> {
   await client.query('begin isolation level repeatable read')
   const { rows } = await client.query('select pg_backend_pid() as pid')
   return rows[0]
+}
+
+/** A transaction that has locked the table, until it or the test ends. */
+async function lockOf(address: string, table: string): Promise<pg.Client> {
+  const client = new pg.Client({ connectionString: address })
+  onCleanUp(() => client.end())
+  await client.connect()
+  await client.query(`begin; lock table marketplace_webhooks.${table}`)
+  return client
 }
 
 /** The pages that these queries read. */
