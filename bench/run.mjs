@@ -168,7 +168,6 @@ async function main() {
       ),
       quick,
       node: nodes.judged.version,
-      cpu: describeCpu(),
       cores: inWords(cores),
       leftOut,
     }
@@ -186,7 +185,12 @@ async function main() {
       const { [part]: measure } = await import(`./parts/${part}.mjs`)
       try {
         const figures = await measure({ ...bench, note })
-        measured.add(part, { figures, leftOut: leftOut.slice(leftOutBefore), date: dateOf(new Date()) })
+        measured.add(part, {
+          figures,
+          leftOut: leftOut.slice(leftOutBefore),
+          date: dateOf(new Date()),
+          cpu: describeCpu(),
+        })
         done.add(part)
       } catch (error) {
         leaveOut(`${part} has broken: ${String(error.message).slice(0, 300)}`)
@@ -202,7 +206,9 @@ async function main() {
       ].filter(Boolean)
     const inOrder = parts.filter((part) => done.has(part))
     results.parts = Object.fromEntries(inOrder.map((part) => [part, measured.parts[part]]))
-    results.date = [...new Set(inOrder.map((part) => measured.dates[part]))].sort().join(' and ')
+    const listed = (byPart) => [...new Set(inOrder.map((part) => byPart[part]))].sort().join(' and ')
+    results.date = listed(measured.dates)
+    results.cpu = listed(measured.cpus)
     writeReport(results, out, { print, isForReaders: isWhole && out === RESULTS })
     if (isWhole && done.size === parts.length) measured.remove()
   } finally {

@@ -21,22 +21,25 @@ const FILE = join(PROJECT, 'reports', 'bench-parts.json')
 
 /**
  * The parts that full runs have measured since the last whole one ended: one that was interrupted, or with `--only`. Parts of
- * other code, of changes without a commit or of another version of Node do not count. A quick run keeps none.
+ * other code, of changes without a commit or of another version of Node do not count. A quick run keeps none. The file can be
+ * committed, so a run of hours can go on elsewhere.
  */
 export function openMeasuredParts({ node, quick }) {
   const code = quick ? undefined : codeOf()
   const former = code !== undefined && existsSync(FILE) ? JSON.parse(readFileSync(FILE, 'utf8')) : undefined
   const isSame = former?.code === code && former?.node === node
-  const measured = isSame ? former : { code, node, parts: {}, leftOut: {}, dates: {} }
+  const measured = isSame ? former : { code, node, parts: {}, leftOut: {}, dates: {}, cpus: {} }
   return {
     /** By the name of the part. */
     parts: measured.parts,
     leftOut: measured.leftOut,
     dates: measured.dates,
-    add(name, { figures, leftOut, date }) {
+    cpus: measured.cpus,
+    add(name, { figures, leftOut, date, cpu }) {
       measured.parts[name] = figures
       measured.leftOut[name] = leftOut
       measured.dates[name] = date
+      measured.cpus[name] = cpu
       if (code === undefined) return
       mkdirSync(dirname(FILE), { recursive: true })
       writeFileSync(FILE, JSON.stringify(measured))

@@ -13,7 +13,8 @@ import { auditUid } from './audit.js'
 const WINDOW = 500
 
 /**
- * Lists the table `journal`, for people but for what concerns entitlements. No list reads more rows of a range than a window, however large the table is.
+ * Lists the table `journal`: for people, and the entitlements of a business for changes. However large the table is, a
+ * statement of a list for people reads no more rows of a range than a window.
  */
 export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return {
