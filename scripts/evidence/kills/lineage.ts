@@ -132,7 +132,7 @@ async function wrongOf(
     if ((entitled ?? false) !== market.isAllowed(business))
       wrong.push(`the answer for ${business} is ${entitled}, on the platform ${market.isAllowed(business)}`)
   }
-  const got = new Set(calls.map(({ id }) => id))
+  const got = gotOf(entries, calls)
   for (const { id, kind, status, error } of entries)
     if (status !== 'done' || !got.has(id))
       wrong.push(`the ${kind} ${id} is ${status}${got.has(id) ? '' : ', and no handler got it'} (${error})`)
@@ -142,6 +142,22 @@ async function wrongOf(
     if (told.get(uid) !== state)
       wrong.push(`the last change of ${uid} was to ${told.get(uid)}, on the platform it is ${state}`)
   return wrong
+}
+
+/**
+ * The entries that handlers got: each by its id, and an entitlement also with a later one of its business, because one call
+ * tells what is true after several.
+ */
+function gotOf(entries: readonly Entry[], calls: readonly Handled[]): ReadonlySet<string> {
+  const called = new Set(calls.map(({ id }) => id))
+  const got = new Set(called)
+  const told = new Set<string | null>()
+  for (const { id, kind, business_uid } of [...entries].reverse()) {
+    if (kind !== 'entitlement') continue
+    if (called.has(id)) told.add(business_uid)
+    if (told.has(business_uid)) got.add(id)
+  }
+  return got
 }
 
 /** Calls `act` again and again, after 5 to 35 ms each. */

@@ -24,6 +24,7 @@ export interface Handled {
 export interface Entry {
   id: string
   kind: string
+  business_uid: string | null
   status: string
   error: string | null
 }

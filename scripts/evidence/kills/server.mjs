@@ -55,7 +55,9 @@ async function entriesOf({ journal }) {
     page = await journal.list({ limit: 1_000, before: page.at(-1).id })
     entries.push(...page)
   }
-  return entries.reverse().map(({ id, kind, status, error }) => ({ id, kind, status, error }))
+  return entries.reverse().map(({ id, kind, business_uid, status, error }) => {
+    return { id, kind, business_uid, status, error }
+  })
 }
 
 function report(message) {
