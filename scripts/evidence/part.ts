@@ -46,8 +46,11 @@ export const IGNORED = [
 
 /** Paths on which evidence depends, as `git` takes them: that of servers and worlds, of broken code, and of tests. */
 export const DEPENDS_ON = {
-  servers: ['lib', '__tests__/support', 'scripts', 'package-lock.json'],
-  brokenCode: ['lib', '__tests__', 'scripts', 'package-lock.json'],
+  servers: ['lib', '__tests__/support', 'scripts', ':!scripts/mutate', 'package-lock.json'],
+  brokenCode: [
+    ...['lib', '__tests__', 'scripts', 'package-lock.json'],
+    ...[':!scripts/evidence/kills', ':!scripts/evidence/trials'],
+  ],
   tests: ['.', ...IGNORED.map((path) => `:!${path}`)],
 }
 
