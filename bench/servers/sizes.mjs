@@ -25,7 +25,7 @@ const startMs = performance.now() - beganAt
 const STEP = 7_919
 let asked = 0
 const YEAR_MS = 365 * 24 * 3_600_000
-const KEEP_ALL = { eventsMs: YEAR_MS, changesMs: YEAR_MS, deadMs: YEAR_MS }
+const KEEP_ALL = { eventsMs: YEAR_MS, changesMs: YEAR_MS, actionsMs: YEAR_MS, deadMs: YEAR_MS }
 
 function nextBusiness() {
   asked++
