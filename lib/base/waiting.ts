@@ -14,6 +14,15 @@ export function sleep(ms: number, clock: Clock, signal?: AbortSignal): Promise<v
   })
 }
 
+/** Resolves when `promise` has ended, or after `ms`: with whether it has. The work behind it continues. */
+export async function endsWithin(promise: Promise<unknown>, ms: number, clock: Clock): Promise<boolean> {
+  const ended = new AbortController()
+  const end = () => ended.abort()
+  promise.then(end, end)
+  await sleep(ms, clock, ended.signal)
+  return ended.signal.aborted
+}
+
 /** How often a caller checks for work that another process may have finished without a notification. */
 const RECHECK_MS = SECOND / 4
 

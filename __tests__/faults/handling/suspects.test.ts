@@ -1,15 +1,19 @@
 import { describe, expect, it } from '@jest/globals'
+import { HOUR } from '../../../lib/base/clock.js'
 import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
+import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
+import { noticeOf } from '../../support/events.js'
 import type { ChildSettings } from '../../support/receiving/receiver-child.js'
 import {
   childSettings,
   loadReceiver,
   type ReceiverProcess,
 } from '../../support/receiving/receiver-process.js'
-import { openMarketplace, startPlatform } from '../../support/scene.js'
-import { until } from '../../support/until.js'
+import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
+import { gate, until } from '../../support/until.js'
 
+const UPDATE = 'purchasable_subscription/update'
 const SEVEN = ['b0', 'b1', 'b2', 'b3', 'b4', 'b5', 'b6']
 const ALONE =
   'it was handled 5 times alone, and each time the process ended or froze before its handler returned'
@@ -85,6 +89,37 @@ describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) =>
     expect(receiver).toBeDefined()
     expect(deaths).toBe(6)
   }, 120_000)
+
+  it('H67 a handler may take an hour, and one hangs: a lane whose lease ran out is handled, and so is what comes after it', async () => {
+    const { store, sql } = await openStoreWithSql(await engine.freshAddress())
+    const { marketplace, deliver } = await createScene({
+      store: storeOption(store),
+      handlers: { timeoutMs: HOUR },
+      closeTimeoutMs: 10,
+    })
+    const called: string[] = []
+    const lapsing = gate()
+    marketplace.on(UPDATE, ({ data }) => {
+      called.push(data.subscription_uid)
+      if (data.subscription_uid === 'hangs') return new Promise(() => {})
+      return data.subscription_uid === 'lapses' ? lapsing.opened : undefined
+    })
+    await marketplace.start()
+    for (const uid of ['hangs', 'lapses']) {
+      await deliver(noticeOf(uid))
+      await until('it is called', async () => called.includes(uid))
+    }
+    // As if another process had taken it over, and had ended.
+    await sql("update lanes set lease_token = 'of another process', due_at = 1 where key like '%lapses'")
+    lapsing.open()
+    await until(
+      'it is called again',
+      async () => called.filter((each) => each === 'lapses').length === 2,
+      10_000,
+    )
+    await deliver(noticeOf('later'))
+    await until('it is called', async () => called.includes('later'), 10_000)
+  }, 60_000)
 
   async function lab() {
     return { address: await engine.freshAddress(), platform: await startPlatform() }

@@ -179,7 +179,9 @@ function suspectRounds(): Explored<
   let suspect: ReturnType<typeof gate<void>> | undefined
   const loop = {
     halt: async () => {},
-    resume() {},
+    resume() {
+      suspect = undefined
+    },
     runAlone() {
       suspect = gate()
       return suspect.opened
@@ -218,7 +220,7 @@ function suspectRounds(): Explored<
       suspect?.open()
       suspect = undefined
     },
-    wait: () => clock.advance(2 * SECOND),
+    wait: () => clock.advance(1.5 * SECOND),
     close: () => void rounds.close(MINUTE),
   }
   return {

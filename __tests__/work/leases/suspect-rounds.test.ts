@@ -11,13 +11,36 @@ const HANG_MS = 30 * SECOND
 describe('rounds of suspects', () => {
   it('H67 a suspect that hangs takes at most half of the time from other work', async () => {
     const { advance, heldMs, rounds, due } = scene(HANG_MS)
-    for (let i = 0; i < 10; i++) due.push('lane')
+    for (let i = 0; i < 100; i++) due.push('lane')
     rounds.start()
     await advance(6 * HANG_MS)
     expect(due).not.toEqual([])
     expect(heldMs('lane')).toBeLessThanOrEqual(3 * HANG_MS + SECOND)
     // The reads were never held.
     expect(heldMs('read')).toBe(0)
+  })
+
+  it('H67 a suspect that hangs holds other work up for a second, and no suspect after it waits for its end', async () => {
+    const { advance, rounds, due, halted, heldMs, begun } = scene(3_600 * SECOND)
+    due.push('lane', 'lane', 'lane')
+    rounds.start()
+    await advance(SECOND + 1)
+    expect([begun(), halted()]).toEqual([1, []])
+    await advance(9 * SECOND)
+    expect([begun(), due, halted()]).toEqual([3, [], []])
+    expect(heldMs('lane')).toBeLessThanOrEqual(3 * SECOND + 10)
+  })
+
+  it('H67 other work that hangs holds suspects and the work behind it up for a second', async () => {
+    const { advance, rounds, due, halted, halting, heldMs } = scene(10)
+    halting()
+    due.push('lane', 'lane')
+    rounds.start()
+    await advance(SECOND - 1)
+    expect([due, halted()]).toEqual([['lane', 'lane'], ['lane']])
+    await advance(100)
+    expect([due, halted()]).toEqual([[], []])
+    expect(heldMs('lane')).toBeLessThanOrEqual(SECOND + 50)
   })
 
   it('H67 quick suspects run one after the other in one round', async () => {

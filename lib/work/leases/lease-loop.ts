@@ -1,6 +1,6 @@
 import { spread } from '../../base/backoff.js'
 import { type Clock, SECOND } from '../../base/clock.js'
-import { sleep } from '../../base/waiting.js'
+import { endsWithin } from '../../base/waiting.js'
 import { createRunningItems, type RunningItemsOptions, type RunningLease } from './lease.js'
 import { createSlots, type SlotsOptions } from './slots.js'
 
@@ -11,7 +11,7 @@ export interface LeaseLoop<Item> {
   /** Claims nothing until `resume`. Resolves when no item runs. */
   halt(): Promise<void>
   resume(): void
-  /** Runs an item that was claimed while the loop is halted, with a lease until `heldUntil`. Resolves when it has ended. */
+  /** Runs an item that was claimed while the loop is halted, with a lease until `heldUntil`. Resolves when this item has ended. */
   runAlone(item: Item, heldUntil: number): Promise<void>
   /**
    * Stops claiming, waits `graceMs` for running items, then aborts them. Resolves when they have ended or were left
@@ -146,10 +146,10 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
     },
 
     runAlone(item, heldUntil) {
-      running.begin([item], heldUntil)
+      const ends = running.begin([item], heldUntil)
       // Closed during the claim: it returns the item.
       if (state === 'closed') running.abort()
-      return running.ended().then(() => {})
+      return Promise.all(ends).then(() => {})
     },
 
     wake: (inMs = 0) => times.wakeAt(clock.monotonic() + inMs),
@@ -172,13 +172,10 @@ export function createLeaseLoop<Item>(options: LeaseLoopOptions<Item>): LeaseLoo
   }
 
   /** Resolves when no item runs any more, or after `ms`. */
-  function endWithin(ms: number): Promise<void> {
-    const ended = new AbortController()
+  function endWithin(ms: number): Promise<boolean> {
     // A claim under way may still begin items.
-    Promise.resolve(looking)
-      .then(() => running.ended())
-      .then(() => ended.abort())
-    return sleep(ms, clock, ended.signal)
+    const ended = Promise.resolve(looking).then(() => running.ended())
+    return endsWithin(ended, ms, clock)
   }
 }
 

@@ -83,9 +83,10 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
   }
 
   return {
-    /** Runs the items of one claim, whose leases hold until `heldUntil`. */
-    begin(items: readonly Item[], heldUntil: number) {
+    /** Runs the items of one claim, whose leases hold until `heldUntil`. Returns a promise of the end of each. */
+    begin(items: readonly Item[], heldUntil: number): Promise<void>[] {
       const renewAt = clock.monotonic() + renewEveryMs
+      const ends: Promise<void>[] = []
       for (const item of items) {
         const controller = new AbortController()
         const each = { item, controller, heldUntil, renewAt, isOver: false, done: Promise.resolve() }
@@ -105,8 +106,10 @@ export function createRunningItems<Item>(options: RunningItemsOptions<Item> & { 
             }
             onEnd()
           })
+        ends.push(each.done)
       }
       if (running.size > 0) sweepBy(Math.min(heldUntil, renewAt))
+      return ends
     },
 
     size: () => running.size,

@@ -1,9 +1,14 @@
 import { type Clock, SECOND } from '../../base/clock.js'
-import { sleep } from '../../base/waiting.js'
+import { endsWithin } from '../../base/waiting.js'
 import type { LaneClaim, ReadClaim, Store, SuspectKind, Topic } from '../../store/port/store.js'
 
 /** For about this long suspects run one after another, before other work continues. */
 const ROUND_MS = SECOND
+/**
+ * Other work of the kind gets so long to end, and a suspect too. A handler may take an hour, or never return: the changes of
+ * other customers do not wait for it.
+ */
+const PATIENCE_MS = SECOND
 /** The least time of other work between two rounds. */
 const REST_MS = 10
 
@@ -17,7 +22,8 @@ interface Alone<Item> {
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
  * halted, no suspect of the other kind runs, and no search. So if the process ends, nothing else of its kind can have ended it;
- * work of the other kind may have. docs/states.md has the states.
+ * work of the other kind may have. Who takes longer than a second is not waited for: work that began before a suspect may
+ * still run beside it, and other work begins beside a suspect that has run alone for a second. docs/states.md has the states.
  */
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
@@ -43,14 +49,17 @@ export function createSuspectRounds(options: {
   async function round() {
     const beganAt = clock.monotonic()
     let isWorkedOn = false
+    let leftMs = ROUND_MS
     try {
       do {
         const suspect = await next()
         if (suspect === null || isClosed()) break
         isWorkedOn = true
         await halt(suspect)
+        const haltedAt = clock.monotonic()
         if (isClosed() || !(await runOne(suspect))) break
-      } while (!isClosed() && clock.monotonic() - beganAt < ROUND_MS)
+        leftMs -= clock.monotonic() - haltedAt
+      } while (!isClosed() && leftMs > 0)
     } catch (error) {
       isWorkedOn = false
       onError(error)
@@ -79,7 +88,7 @@ export function createSuspectRounds(options: {
     halted = kind
     // First, because a search may take long: until it has ended, the other work goes on.
     await searches?.halt()
-    await loops[kind].halt()
+    await endsWithin(loops[kind].halt(), PATIENCE_MS, clock)
   }
 
   function resume() {
@@ -89,16 +98,16 @@ export function createSuspectRounds(options: {
     halted = undefined
   }
 
-  /** False: another process was faster, or the suspect was put off. */
+  /** Resolves when the suspect has ended or takes too long. False: another process was faster, or the suspect was put off. */
   async function runOne(kind: SuspectKind): Promise<boolean> {
     const heldUntil = clock.monotonic() + leaseMs
     if (kind === 'read') {
       const claim = await store.claimSuspectRead({ leaseMs })
-      if (claim) await reads.runAlone(claim, heldUntil)
+      if (claim) await endsWithin(reads.runAlone(claim, heldUntil), PATIENCE_MS, clock)
       return claim !== undefined
     }
     const claim = await store.claimSuspectLane({ leaseMs, ...ownLanes() })
-    if (claim) await lanes.runAlone(claim, heldUntil)
+    if (claim) await endsWithin(lanes.runAlone(claim, heldUntil), PATIENCE_MS, clock)
     return claim !== undefined
   }
 
@@ -115,9 +124,7 @@ export function createSuspectRounds(options: {
     async close(graceMs: number) {
       state = 'closed'
       clock.clearTimeout(timer)
-      const ended = new AbortController()
-      Promise.resolve(running).then(() => ended.abort())
-      await sleep(graceMs, clock, ended.signal)
+      await endsWithin(Promise.resolve(running), graceMs, clock)
     },
   }
 }
