@@ -88,8 +88,9 @@ const answers = {
         onHandled = () => resolve(performance.now())
       })
       const sentAt = performance.now()
-      await fetch(`http://127.0.0.1:${port}/x/${SECRET}`, { method: 'POST', body })
-      times.push((await called) - sentAt)
+      const reply = await fetch(`http://127.0.0.1:${port}/x/${SECRET}`, { method: 'POST', body })
+      if (!reply.ok) throw new Error(`a delivery got ${reply.status}, so no handler will be called`)
+      times.push((await Promise.race([called, tooLate(60_000)])) - sentAt)
     }
     onHandled = () => {}
     return times
@@ -107,6 +108,13 @@ async function listener() {
     return (marketplace.listener ?? marketplace.handler)?.({ path: '/x' }) ?? mountedAtX(marketplace.router)
   const { default: express } = await import('express')
   return express().use('/x', marketplace.router)
+}
+
+/** Rejects after `ms`. */
+function tooLate(ms) {
+  return new Promise((_resolve, reject) => {
+    setTimeout(() => reject(new Error(`no handler was called for ${ms} ms`)), ms).unref()
+  })
 }
 
 /** Measures calls of the store. Returns a function that returns the medians since its last call. */
