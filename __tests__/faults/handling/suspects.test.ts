@@ -4,6 +4,7 @@ import { ENGINE_NAMES, useEngine } from '../../support/engines/engines.js'
 import { storeOption } from '../../support/engines/store-option.js'
 import { openStoreWithSql } from '../../support/engines/store-with-sql.js'
 import { noticeOf } from '../../support/events.js'
+import { internals } from '../../support/internals.js'
 import type { ChildSettings } from '../../support/receiving/receiver-child.js'
 import {
   childSettings,
@@ -96,6 +97,7 @@ describe.each(ENGINE_NAMES)('work that ends its process, on %s', (engineName) =>
       store: storeOption(store),
       handlers: { timeoutMs: HOUR },
       closeTimeoutMs: 10,
+      ...internals({ leaseMs: 1_000 }),
     })
     const called: string[] = []
     const lapsing = gate()

@@ -199,7 +199,7 @@ function suspectRounds(): Explored<
     topics: () => [],
     lanes: { ...loop, items: () => [] },
     reads: { ...loop, isPaused: () => false },
-    leaseMs: MINUTE,
+    leaseMs: SECOND,
     pollMs: SECOND,
     clock,
     onError() {},

@@ -4,11 +4,6 @@ import type { LaneClaim, ReadClaim, Store, SuspectKind, Topic } from '../../stor
 
 /** For about this long suspects run one after another, before other work continues. */
 const ROUND_MS = SECOND
-/**
- * Other work of the kind gets so long to end, and a suspect too. A handler may take an hour, or never return: the changes of
- * other customers do not wait for it.
- */
-const PATIENCE_MS = SECOND
 /** The least time of other work between two rounds. */
 const REST_MS = 10
 
@@ -22,8 +17,8 @@ interface Alone<Item> {
 /**
  * Runs suspects: work whose lease ran out, which may be what ends the process. Each runs alone: the loop of its kind is
  * halted, no suspect of the other kind runs, and no search. So if the process ends, nothing else of its kind can have ended it;
- * work of the other kind may have. Who takes longer than a second is not waited for: work that began before a suspect may
- * still run beside it, and other work begins beside a suspect that has run alone for a second. docs/states.md has the states.
+ * work of the other kind may have. What takes longer than a lease, up to an hour by the options of handlers, is not
+ * waited for: other work then runs beside a suspect, but no other suspect does. docs/states.md has the states.
  */
 export function createSuspectRounds(options: {
   store: Pick<Store, 'dueSuspect' | 'claimSuspectLane' | 'claimSuspectRead'>
@@ -43,6 +38,8 @@ export function createSuspectRounds(options: {
   let halted: SuspectKind | undefined
   let timer: unknown
   let running: Promise<void> | undefined
+  /** A suspect runs, perhaps beside other work. Another one would count a try that this one ended. */
+  let isSuspectRunning = false
 
   const isClosed = () => state === 'closed'
 
@@ -74,7 +71,8 @@ export function createSuspectRounds(options: {
     running = round()
   }
 
-  function next(): Promise<SuspectKind | null> {
+  async function next(): Promise<SuspectKind | null> {
+    if (isSuspectRunning) return null
     const kinds: readonly SuspectKind[] = reads.isPaused() ? ['lane'] : ['lane', 'read']
     return store.dueSuspect({ kinds, ...ownLanes() })
   }
@@ -88,7 +86,7 @@ export function createSuspectRounds(options: {
     halted = kind
     // First, because a search may take long: until it has ended, the other work goes on.
     await searches?.halt()
-    await endsWithin(loops[kind].halt(), PATIENCE_MS, clock)
+    await endsWithin(loops[kind].halt(), leaseMs, clock)
   }
 
   function resume() {
@@ -103,12 +101,23 @@ export function createSuspectRounds(options: {
     const heldUntil = clock.monotonic() + leaseMs
     if (kind === 'read') {
       const claim = await store.claimSuspectRead({ leaseMs })
-      if (claim) await endsWithin(reads.runAlone(claim, heldUntil), PATIENCE_MS, clock)
+      if (claim) await aWhile(reads.runAlone(claim, heldUntil))
       return claim !== undefined
     }
     const claim = await store.claimSuspectLane({ leaseMs, ...ownLanes() })
-    if (claim) await endsWithin(lanes.runAlone(claim, heldUntil), PATIENCE_MS, clock)
+    if (claim) await aWhile(lanes.runAlone(claim, heldUntil))
     return claim !== undefined
+  }
+
+  async function aWhile(suspect: Promise<void>) {
+    isSuspectRunning = true
+    await endsWithin(
+      suspect.finally(() => {
+        isSuspectRunning = false
+      }),
+      leaseMs,
+      clock,
+    )
   }
 
   return {
