@@ -336,6 +336,14 @@ export async function simulate(
     time.after(inMs, () => start(slot))
   }
 
+  function stillUnderWay(): string | undefined {
+    if (deliverer.underWay() > 0) return 'deliveries are under way'
+    // It answers, and takes deliveries, after its fault.
+    return slots.some((process) => process && process.troubledUntil() > time.now())
+      ? 'a process has a fault'
+      : undefined
+  }
+
   // ---- the run
   //
   const stopDrawing = drawingFrom(random.fork().next)
@@ -363,7 +371,7 @@ export async function simulate(
       await time.advance(time.now() - healedAt < 120_000 ? 15_000 : 120_000)
       for (const business of businesses) ask(business)
       await time.rest()
-      open = deliverer.underWay() > 0 ? 'deliveries are under way' : await oracle.unfinished()
+      open = stillUnderWay() ?? (await oracle.unfinished())
       unequal = stillUnequal(witness.log)
     } while ((open || unequal) && verdict.broken.length === 0 && time.now() - healedAt < patienceMs)
     if (open) ofFirst.fail('equal', open)
