@@ -144,6 +144,16 @@ describe('the second oracle', () => {
       },
     ],
     [
+      'The document is silent on: rate limits',
+      (life) => {
+        const call = life.calls('token', { business: 'b2' })
+        life.reads('s', { is: 'throttled', afterMs: 60 * SECOND })
+        life.advance(10)
+        life.note({ kind: 'answered call', call, reply: { is: 'token', token: 'token2' } })
+        life.reads('s2', record('purchased', 1, 'b2'), 'token2')
+      },
+    ],
+    [
       'A payload never grants access',
       (life) => {
         for (let i = 0; i < 9; i++) life.reads('s', record('purchased', 1))

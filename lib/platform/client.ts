@@ -1,7 +1,7 @@
-import type { Clock } from '../base/clock.js'
+import { type Clock, createAgingTime, SECOND } from '../base/clock.js'
 import { type ErrorCode, MarketplaceError } from '../base/errors.js'
 import { orAborted } from '../base/waiting.js'
-import { createHttp, type HttpReply, type PlatformNotes, platformUrl } from './http.js'
+import { createHttp, type Http, type HttpReply, type PlatformNotes, platformUrl } from './http.js'
 import { createLimit } from './limit.js'
 import { failureIn, ReadFailure, type ReadResult, recordIn } from './read-result.js'
 import { createRegisterWebhook } from './register-webhook.js'
@@ -30,7 +30,9 @@ export interface ReadRequest {
 /** The three calls of the interface document, exactly as written there. It repeats a call only after a 401, and once. */
 export function createPlatformClient(options: PlatformOptions) {
   const { baseUrl, clientSecret, concurrency, clock, notes } = options
-  const { send, close } = createHttp(options)
+  const http = createHttp(options)
+  const age = createAgingTime(clock)
+  let throttledUntil = Number.NEGATIVE_INFINITY
   const limitReads = createLimit(concurrency)
   const limitTokens = createLimit(concurrency)
   const fetchToken = createFetchToken({ ...options, send })
@@ -38,6 +40,21 @@ export function createPlatformClient(options: PlatformOptions) {
     fetchToken: (businessUid) => limitTokens(() => fetchToken(businessUid)),
     clock,
   })
+
+  /**
+   * After a 429 no call begins before the time that the platform asks for: it would get the same reply. So one that waited for
+   * its turn, and the next one of a read under way, have the result of the limited one, also if its reader has given up.
+   */
+  async function send(request: Parameters<Http['send']>[0]): Promise<HttpReply> {
+    const leftMs = throttledUntil - age()
+    if (leftMs > 0) throw new ReadFailure({ kind: 'throttled', retryAfterMs: leftMs })
+    const reply = await http.send(request)
+    const failure = failureIn(reply, clock.now())
+    if (failure?.kind === 'throttled') {
+      throttledUntil = Math.max(throttledUntil, age() + (failure.retryAfterMs ?? SECOND))
+    }
+    return reply
+  }
 
   /** GET {base_url}/business/subscriptionsmng/v1/subscriptions?filter[uid]=… */
   function read(subscriptionUid: string, token: string, signal: AbortSignal | undefined): Promise<HttpReply> {
@@ -100,12 +117,12 @@ export function createPlatformClient(options: PlatformOptions) {
     dropAppToken: tokens.drop,
 
     registerWebhook: createRegisterWebhook({
-      send,
+      send: http.send,
       url: () => platformUrl(baseUrl, '/platform/v1/webhook/subscribe'),
       secrets: [clientSecret],
     }),
 
-    close,
+    close: http.close,
   }
 }
 

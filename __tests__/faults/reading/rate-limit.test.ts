@@ -30,6 +30,18 @@ describe('a platform that allows 30 calls a second, and after one more none for 
     await clock.advance(MINUTE)
     expect([purchased(), limits.length]).toEqual([300, 1])
   })
+
+  it('E6 gets no further call of 100 customers whose tokens have ended and whose updates come at once', async () => {
+    const { buy, update, clock, limits, refused } = await createLimited()
+    for (let i = 0; i < 100; i++) await buy(i)
+    await clock.advance(10 * MINUTE)
+    const before = [limits.length, refused.length] as const
+    await update(100)
+    await clock.advance(4 * SECOND)
+    expect(limits.length).toBe(before[0] + 1)
+    // Four reads and four calls for tokens are under way at once.
+    expect(refused.length).toBeLessThanOrEqual(before[1] + 8)
+  })
 })
 
 /** An app on such a platform, in virtual time. */
@@ -41,6 +53,7 @@ async function createLimited() {
   let calls: number[] = []
   /** When calls were refused. Several that were under way together are one limit. */
   const limits: number[] = []
+  const refused: number[] = []
   const platform = createPlatform({
     clock,
     latencyMs: () => [10, 10],
@@ -50,6 +63,7 @@ async function createLimited() {
       const isLimited = calls.length >= 30
       calls.push(at)
       if (!isLimited) return undefined
+      refused.push(at)
       if (at - (limits.at(-1) ?? Number.NEGATIVE_INFINITY) >= SECOND) limits.push(at)
       return { status: 429, text: '{}', retryAfter: '5' }
     },
@@ -94,9 +108,12 @@ async function createLimited() {
   return {
     clock,
     limits,
+    refused,
     purchased: () => [...states.values()].filter((state) => state === 'purchased').length,
     buy: (i: number, forMs = MINUTE) => become(i, 'purchased', forMs),
     change: (i: number) => become(i, states.get(`b${i}`) === 'purchased' ? 'canceled' : 'purchased', MINUTE),
+    update: (count: number) =>
+      deliver(Array.from({ length: count }, (_, i) => noticeOf('update', `s${i}`, `b${i}`))),
     forge: (count: number) => deliver(Array.from({ length: count }, () => noticeOf('create', ...madeUp()))),
   }
 }

@@ -4,13 +4,23 @@ import type { DocumentedSabotage } from './sabotage.js'
 export const SABOTAGED_SOURCES: readonly DocumentedSabotage[] = [
   // Whoever has the delivery secret delays no customer, and a payload never grants access.
   {
-    what: 'reads that go on after a 429',
+    what: 'reads that wait a second after a 429',
     breaks: 'After a 429 all reads wait as long as the platform asks.',
     fault: 'platform',
     source: {
-      file: 'work/reading/outcomes.ts',
-      from: 'const isPaused = () => age() < pausedUntil',
-      to: 'const isPaused = () => false',
+      file: 'platform/http.ts',
+      from: 'Math.min(HOUR, Math.max(SECOND, ms))',
+      to: 'SECOND',
+    },
+  },
+  {
+    what: 'a read under way that makes its next call after a 429',
+    breaks: 'After a 429 all reads wait as long as the platform asks.',
+    fault: 'platform',
+    source: {
+      file: 'platform/client.ts',
+      from: 'if (leftMs > 0)',
+      to: 'if (leftMs > Number.POSITIVE_INFINITY)',
     },
   },
   {

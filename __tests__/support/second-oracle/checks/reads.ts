@@ -59,22 +59,7 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
       const until = at + Math.min(Math.max(reply.afterMs, SECOND), HOUR)
       // A process that was frozen gets an old answer.
       if (!history.isSteady(process, from, until)) continue
-      // A read that was under way may still get its token, and one that was leased may begin.
-      const isUnderWay = (uid: string, business: string) =>
-        calls.some(
-          (each) =>
-            each.process === process &&
-            each.from < at &&
-            each.at > at - 100 &&
-            (each.of === 'read' && uid ? each.uid === uid : each.business === business),
-        )
-      const early = calls.find(
-        (each) =>
-          each.process === process &&
-          each.from > at + SECOND &&
-          each.from < until - 100 &&
-          !isUnderWay(each.uid, each.business),
-      )
+      const early = calls.find((each) => each.process === process && each.from > at && each.from < until)
       if (early)
         fail(
           early.from,

@@ -315,12 +315,19 @@ const LIVES = {
   /** "After a 429 all reads wait as long as the platform asks." */
   async throttled({ time, open, sold, expect, platform, now, deliver, explain }: Stage) {
     const app = await open()
-    const some = [await sold(app), await sold(app), await sold(app)]
-    now.fault = () => ({ status: 429, text: '{}', retryAfter: '600' })
-    await deliver(app, notice(platform.set(some[0]?.uid as string, some[0]?.business as string, 'suspended')))
+    const some = [await sold(app), await sold(app), await sold(app)] as const
+    // The tokens end, and the last one waits for its new one when the first meets the limit.
+    await time.advance(2 * HOUR)
+    now.latencyMs = 2 * SECOND
+    now.fault = ({ of }) =>
+      of === some[0].business ? { status: 429, text: '{}', retryAfter: '600' } : undefined
+    await deliver(app, notice(platform.set(some[0].uid, some[0].business, 'suspended')))
+    await time.advance(SECOND)
+    await deliver(app, notice(some[2]))
     await time.advance(20 * SECOND)
     now.fault = () => undefined
-    await deliver(app, notice(platform.set(some[1]?.uid as string, some[1]?.business as string, 'suspended')))
+    now.latencyMs = 10
+    await deliver(app, notice(platform.set(some[1].uid, some[1].business, 'suspended')))
     await time.advance(20 * MINUTE)
     for (const [i, { business }] of some.entries()) {
       const { entitled } = await explain(app, business)
