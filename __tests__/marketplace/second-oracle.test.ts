@@ -16,6 +16,7 @@ import { OUR_ITEM } from '../support/settings.js'
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
+const RETRIES = 'Handlers: success and retries'
 const EXACT = { lateMs: 0, storeMs: 0, skewMs: 0, isForged: false }
 
 /** The judge of the worlds, over logs that are made up: an ordinary one, and one for each promise that it breaks. */
@@ -352,6 +353,47 @@ describe('the second oracle', () => {
     life.advance(MINUTE)
     expect(headings(life)).toEqual([])
   })
+
+  it.each([
+    ['once', [13], [], 14, []],
+    ['once, and failed as often as it may', [13], [], 15, [RETRIES]],
+    ['twice', [12, 13], [], 15, []],
+    ['once, and was repeated with its number', [13], [13], 14, [RETRIES]],
+    ['never', [], [], 14, [RETRIES]],
+  ])('knows how often an entry is tried whose try was cut off %s', (_, cutOff, failed, last, found) => {
+    const life = ordinary()
+    for (const attempt of cutOff) {
+      life.begins('event', event('e2'), attempt)
+      life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
+      life.advance(2 * MINUTE)
+    }
+    for (const attempt of failed) {
+      life.fails('event', event('e2'), attempt)
+      life.note({ kind: 'handler error', process: 'p', id: 'e2', retryInMs: 5 * SECOND })
+      life.advance(6 * SECOND)
+    }
+    life.handles('event', event('e2'), last)
+    expect(headings(life)).toEqual(found)
+  })
+
+  it.each([
+    ['had a fault meanwhile', MINUTE, 0, []],
+    ['had a fault before', 10 * SECOND, MINUTE, [RETRIES]],
+    ['had no fault', 0, 0, [RETRIES]],
+  ])(
+    'knows whether a handler that has returned may be called again: another process %s',
+    (_, forMs, agoMs, found) => {
+      const life = ordinary()
+      life.note({ kind: 'process began', process: 'q', rules: RULES })
+      life.note({ kind: 'registered', process: 'q', topic: 'event' })
+      if (forMs > 0) life.note({ kind: 'trouble', process: 'q', forMs })
+      life.advance(agoMs)
+      life.handles('event', event('e2'))
+      life.advance(6 * SECOND)
+      life.handles('event', event('e2'), 2)
+      expect(headings(life)).toEqual(found)
+    },
+  )
 
   it('knows that a second subscription of the same item makes no call', () => {
     const life = ordinary()

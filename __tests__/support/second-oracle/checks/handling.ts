@@ -113,14 +113,16 @@ export function judgeHandling(history: History): Finding[] {
       .of('requested')
       .some(({ what, at }) => what === 'replay' && at >= (runs[0] as Run).from)
     const last = runs.at(-1) as Run
-    if (last.attempt > most && !isReplayed) fail(last.from, RETRIES, `${id} is tried ${last.attempt} times`)
+    if (last.attempt > most + cutOffBefore(last) && !isReplayed)
+      fail(last.from, RETRIES, `${id} is tried ${last.attempt} times`)
     for (const [i, run] of runs.entries()) {
       const before = runs[i - 1]
       if (!before || isReplayed || !isSteady(run.process, before.from, run.from)) continue
       const endedAt = Math.min(before.until, before.abortedAt)
       // A handler that returns after its time has failed all the same.
       const isDone = before.isDone && before.until <= before.abortedAt
-      if (isDone && run.topic !== 'entitlement' && isAloneIn(run))
+      const isOnlyHere = isAloneIn(run) && !mayBeTakenElsewhere(run, before.from)
+      if (isDone && run.topic !== 'entitlement' && isOnlyHere)
         fail(run.from, RETRIES, `${handler} is called again for ${id} after it has returned`)
       if (isDone || !Number.isFinite(endedAt)) continue
       const pauseMs = run.process.rules.retryDelaysMs[before.attempt - 1] ?? 0
@@ -137,6 +139,34 @@ export function judgeHandling(history: History): Finding[] {
   /** Whether only one process has ever handled the entry. */
   function isAloneIn({ entry, process }: Run) {
     return (byId.get(entry.id) ?? []).every((each) => each.process === process)
+  }
+
+  /** "A crash may repeat a call": how many tries of the entry before this one ended with their process, or in its fault. */
+  function cutOffBefore({ entry, attempt }: Run): number {
+    const before = (byId.get(entry.id) ?? []).filter((run) => run.attempt < attempt)
+    // A try that was cut off may be repeated with the same number. Its handlers begin at once.
+    const isCutOff = (runs: readonly Run[]) =>
+      runs.some((run) => run.from === runs.at(-1)?.from && isInFault(run))
+    return [...grouped(before, (run) => run.attempt).values()].filter(isCutOff).length
+  }
+
+  /** Whether the process ended or had a fault before it had written the result. */
+  function isInFault({ process, from, until, abortedAt }: Run): boolean {
+    return !isSteady(process, from, Math.min(until, abortedAt, history.endAt) + 5 * storeMs)
+  }
+
+  /**
+   * "If another process has taken the entry meanwhile". Most call its handlers (`isAloneIn`), but one that is cut off from the
+   * database cannot.
+   */
+  function mayBeTakenElsewhere({ process, topic, from }: Run, since: number): boolean {
+    return history.processes.some(
+      (other) =>
+        other !== process &&
+        other.topics.has(topic) &&
+        other.until >= since &&
+        other.troubles.some((trouble) => trouble.from <= from && trouble.until >= since),
+    )
   }
 
   /** "`signal` is aborted after `handlers.timeoutMs`." */
