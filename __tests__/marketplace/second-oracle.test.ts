@@ -17,6 +17,7 @@ const SECOND = 1_000
 const MINUTE = 60 * SECOND
 const HOUR = 60 * MINUTE
 const RETRIES = 'Handlers: success and retries'
+const HEALTH = 'Health that is ok means that the app works'
 const EXACT = { lateMs: 0, storeMs: 0, skewMs: 0, isForged: false }
 
 /** The judge of the worlds, over logs that are made up: an ordinary one, and one for each promise that it breaks. */
@@ -442,6 +443,33 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['whose ends were announced, while others are served', true, true, []],
+    ['whose ends were announced, while no other is served', true, false, [HEALTH]],
+    ['whose ends nothing announced', false, true, [HEALTH]],
+  ])('knows what refused reads mean for health: those %s', (_what, isAnnounced, areServed, found) => {
+    const life = ordinary()
+    const three = [1, 2, 3].map((i) => ({ uid: `old-${i}`, business: `b-${i}` }))
+    for (const { uid, business } of three) life.sells(uid, business)
+    life.advance(3 * HOUR)
+    for (const { uid, business } of three) {
+      if (isAnnounced) life.delivers(notice(uid, business))
+      life.refuses(uid, business)
+    }
+    life.advance(MINUTE)
+    if (areServed) {
+      life.reads('s', record('purchased', 1))
+      // The end of a subscription is not that of another one of its business.
+      for (const { business } of three) life.sells(`new-${business}`, business)
+    }
+    for (let i = 0; i < 12; i++) {
+      life.advance(15 * MINUTE)
+      for (const { uid, business } of three) life.refuses(uid, business)
+    }
+    life.health('ok')
+    expect(headings(life).filter((heading) => heading === HEALTH)).toEqual(found)
+  })
+
+  it.each([
     [300, 6_000, ['The gate: after a delivery they wait']],
     [1_200, 0, ['The gate: after a delivery they wait']],
     [1_200, 6_000, []],
@@ -619,6 +647,13 @@ function createLife() {
       const business = reply.is === 'record' ? reply.business : token === 'token2' ? 'b2' : 'b'
       const call = calls('read', { uid, token, business })
       note({ kind: 'answered call', call, reply })
+    },
+    /** A read with a new token of the business, which the platform refuses. */
+    refuses(uid: string, business: string) {
+      const token = `token ${at} ${uid}`
+      note({ kind: 'answered call', call: calls('token', { business }), reply: { is: 'token', token } })
+      const call = calls('read', { uid, business, token })
+      note({ kind: 'answered call', call, reply: { is: 'refused', status: 403 } })
     },
     token(reply: Reply) {
       note({ kind: 'answered call', call: calls('token', {}), reply })

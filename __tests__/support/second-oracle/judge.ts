@@ -29,6 +29,6 @@ export function judge(log: readonly Observation[], exactness: Exactness): Findin
     ...judgeReads(history, belief),
     ...judgeHandling(history),
     ...judgeLife(history),
-    ...judgeHealth(history),
+    ...judgeHealth(history, belief),
   ].sort((a, b) => a.at - b.at)
 }

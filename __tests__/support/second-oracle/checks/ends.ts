@@ -1,6 +1,6 @@
 import type { Answer } from '../log.js'
 import { type Belief, isElsewhere, type Sight } from './belief.js'
-import type { Call, History } from './history.js'
+import type { Announced, Call, History } from './history.js'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -16,19 +16,23 @@ export function createEnds(history: History, belief: Belief) {
   const known = new Set<string>()
   for (const { reply } of history.looks) if (reply?.is === 'record') known.add(reply.business)
 
-  /** The rows of the table whose evidence was there at `at`, without what holds an end back. */
-  function evidence(uid: string, business: string, since: number, at: number, forHowLong: number) {
+  /**
+   * The rows of the table whose evidence was there at `at`, without what holds an end back. `from`: events before it are
+   * no evidence.
+   */
+  function evidence(uid: string, business: string, since: number, at: number, forHowLong: number, from = 0) {
     const all = adverse(uid, business, since, at)
     const refusals = all.filter(({ reply }) => reply?.is === 'refused')
     const empty = all.filter(({ reply }) => isElsewhere(reply, business) || isNotFound(reply))
     const [first] = refusals
     const isOlder = (look: Call | undefined, ms: number) =>
       look !== undefined && look.at <= at - ms + forHowLong
-    const events = announcedTo(business).filter((each) => each.at <= at)
+    const isThere = (each: Announced) => each.at >= from && each.at <= at
+    const events = announcedTo(business).filter(isThere)
     const isUninstalled = events.some(({ pair }) => pair.endsWith(' uninstalled'))
     const isUpdated = events.some(({ pair }) => pair === 'purchasable_subscription update')
     const isRejected = announcedOf(uid).some(
-      (each) => each.at <= at && each.state !== '' && each.state !== 'purchased',
+      (each) => isThere(each) && each.state !== '' && each.state !== 'purchased',
     )
     return {
       first: all[0],
@@ -59,8 +63,26 @@ export function createEnds(history: History, belief: Belief) {
     return held ? { heading: OUTAGE, message: held } : undefined
   }
 
-  /** What surely holds an end back. */
-  function whyHeld(business: string, firstAt: number, at: number): string | undefined {
+  /**
+   * Whether the platform still owes the app the record of a subscription: the last read showed it as purchased, and it has
+   * not ended since by the table. An event "is forgotten when the platform still shows the subscription an hour later"
+   * (docs/decisions/believing-an-end.md).
+   */
+  function isOwed(uid: string, business: string, at: number): boolean {
+    const last = belief
+      .sightsOf(uid)
+      .filter((each) => each.at <= at)
+      .at(-1)
+    if (last?.reply.state !== 'purchased' || last.business !== business) return false
+    const found = evidence(uid, business, last.from, at, slackMs, last.from - HOUR)
+    const { revoked, record, update, missing, unannounced } = found
+    if (!found.first) return true
+    const isEvident = revoked || record || update || missing || unannounced(last.process.rules.maxStaleMs)
+    return !isEvident || whyHeld(business, found.first.at, at, found.first.at) !== undefined
+  }
+
+  /** What surely holds an end back. Those that were read just before it may count as served since. */
+  function whyHeld(business: string, firstAt: number, at: number, servedFrom = firstAt - 10 * MINUTE) {
     const others = [...known].filter((each) => each !== business)
     let failing = 0
     let served = 0
@@ -69,7 +91,9 @@ export function createEnds(history: History, belief: Belief) {
       const looks = looksOf(other).filter((each) => each.at <= at)
       const before = looks.filter((each) => each.at < firstAt - 10 * MINUTE).at(-1)
       const since = looks.filter((each) => each.at >= firstAt - 10 * MINUTE)
-      if (since.some(({ reply }) => reply?.is === 'record' && reply.business === other)) served++
+      const isServed = ({ at: own, reply }: Call) =>
+        own >= servedFrom && reply?.is === 'record' && reply.business === other
+      if (looks.some(isServed)) served++
       // Those that had ended or were canceled before do not fail.
       else if (before?.reply?.is !== 'record' || before.reply.state === 'canceled') continue
       else if (since.some(({ reply }) => reply?.is === 'refused' || reply?.is === 'nothing')) failing++
@@ -142,7 +166,7 @@ export function createEnds(history: History, belief: Belief) {
     return looks
   }
 
-  return { whyNot, isOver }
+  return { whyNot, isOver, isOwed }
 }
 
 /** A 404 is a refusal, or the answer that there is no such record. */

@@ -1,5 +1,7 @@
 import type { Finding } from '../log.js'
-import type { History, Life } from './history.js'
+import type { Belief } from './belief.js'
+import { createEnds } from './ends.js'
+import type { Call, History, Life } from './history.js'
 
 const SECOND = 1_000
 const MINUTE = 60 * SECOND
@@ -73,10 +75,11 @@ export function judgeLife(history: History): Finding[] {
 }
 
 /** Judges `health()`: `ok` means that the app works, and without a fault it is `ok`. */
-export function judgeHealth(history: History): Finding[] {
+export function judgeHealth(history: History, belief: Belief): Finding[] {
   const heading = 'Health that is ok means that the app works'
   const findings: Finding[] = []
   const { exactness, looks, isSteady } = history
+  const ends = createEnds(history, belief)
   const bad = looks.filter(({ reply }) => reply && reply.is !== 'record' && reply.is !== 'token')
   const failed = looks.filter(({ reply }) => reply?.is === 'failed' || reply?.is === 'throttled')
   const errors = history.of('handler error')
@@ -143,7 +146,10 @@ export function judgeHealth(history: History): Finding[] {
 
   /** "while an entry or a read is overdue, while most reads fail or are refused": a requested read is overdue after 1 min. */
   function judgeReads(at: number, life: Life, fail: (message: string) => void) {
-    const all = looks.filter((each) => each.at > at - 2 * HOUR && each.at <= at && each.process === life)
+    const all = looks.filter(
+      (each) =>
+        each.at > at - 2 * HOUR && each.at <= at && each.process === life && each.reply?.is !== 'token',
+    )
     const lastGood = all.findLastIndex(({ reply }) => reply?.is !== 'failed' && reply?.is !== 'refused')
     const recent = all.slice(lastGood + 1)
     const since = (ms: number) => (recent[0]?.at ?? at) < at - ms
@@ -151,15 +157,13 @@ export function judgeHealth(history: History): Finding[] {
     const isFailing =
       recent.length >= 6 && businesses.size >= 2 && recent.every(({ reply }) => reply?.is === 'failed')
     if (isFailing && since(70 * SECOND)) fail(`the last ${recent.length} reads have failed`)
-    // Those that have ended are refused without a problem.
-    const active = [...businesses].filter((business) => {
-      const last = history
-        .shownOf(business)
-        .filter((each) => each.at <= at)
-        .at(-1)
-      return last?.reply?.is === 'record' && last.reply.state === 'purchased'
-    })
-    const isRefused = active.length >= 3 && recent.every(({ reply }) => reply?.is === 'refused')
+    // Those that have ended are refused without a problem, also beside another subscription of the business.
+    const isOwed = ({ of: kind, business, uid }: Call) =>
+      (kind === 'read' ? [uid] : [...belief.uidsOf(business)]).some((each) => ends.isOwed(each, business, at))
+    const isRefused =
+      businesses.size >= 3 &&
+      recent.every(({ reply }) => reply?.is === 'refused') &&
+      new Set(recent.filter(isOwed).map(({ business }) => business)).size >= 3
     if (isRefused && since(15 * MINUTE)) fail(`the last ${recent.length} reads were refused`)
   }
 
