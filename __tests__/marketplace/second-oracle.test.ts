@@ -470,6 +470,42 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['frozen', []],
+    ['steady', ['The gate: one subscription that gives access is enough']],
+  ])('knows what a read confirms whose process was %s', (was, found) => {
+    const life = ordinary()
+    life.advance(73 * HOUR)
+    const call = life.calls('read', { uid: 's' })
+    if (was === 'frozen') {
+      life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
+      life.advance(MINUTE)
+    }
+    life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
+    life.advance(MINUTE)
+    life.answers('b', no('stale', false))
+    expect(headings(life).filter((heading) => heading.startsWith('The gate'))).toEqual(found)
+  })
+
+  it.each([
+    ['frozen', []],
+    ['steady', ['Handlers are called when access begins or ends']],
+  ])('knows whether a read takes back an end, whose process was %s', (was, found) => {
+    const life = ordinary()
+    life.delivers({ ...notice('s', 'b'), data: { uid: 's', business_uid: 'b', purchase_state: 'suspended' } })
+    life.reads('s', { is: 'refused', status: 403 })
+    life.advance(MINUTE)
+    const call = life.calls('read', { uid: 's' })
+    if (was === 'frozen') {
+      life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
+      life.advance(MINUTE)
+    }
+    life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
+    life.advance(MINUTE)
+    life.handles('entitlement', { ...entitlement('n2', [], ['item']), reason: 'ended' })
+    expect(headings(life)).toEqual(found)
+  })
+
+  it.each([
     [300, 6_000, ['The gate: after a delivery they wait']],
     [1_200, 0, ['The gate: after a delivery they wait']],
     [1_200, 6_000, []],

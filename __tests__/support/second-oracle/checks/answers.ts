@@ -179,8 +179,10 @@ export function judgeAnswers(history: History, belief: Belief): Finding[] {
       if (!certain || !all.every((each) => belief.gives(each, business, process))) continue
       // Whoever reads with other items stores another meaning of the record.
       if (!isSame(certain.process.rules.items, process.rules.items)) continue
-      // A read that lags shows an older record, which confirms nothing.
-      const last = all.filter((each) => each.at + belief.lagMs <= from).at(-1) ?? certain
+      // A read that lags shows an older record, which confirms nothing. Of one whose process was frozen it is not certain
+      // that it was stored, or as of when.
+      const isStored = (each: Sight) => each.at + belief.lagMs <= from && belief.isSettled(each)
+      const last = all.filter(isStored).at(-1) ?? certain
       if (last.at < at - process.rules.maxStaleMs + belief.slackMs) continue
       if (!history.isEven(last.at - HOUR, at)) continue
       const why = ends.whyNot(uid, business, last, at, answer)

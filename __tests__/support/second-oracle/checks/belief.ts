@@ -89,7 +89,7 @@ export function createBelief(history: History) {
     const { certain, all } = mayBe(uid, at, at)
     if (!certain || !all.every((each) => gives(each, business, process))) return undefined
     const last = sightsOf(uid)
-      .filter((each) => each.at <= at)
+      .filter((each) => each.at <= at && isSettled(each))
       .at(-1) as Sight
     const isQuiet = adverse(uid, business, last.from, at).length === 0
     const isSame = certain.process.rules.items.join() === process.rules.items.join()
