@@ -573,6 +573,26 @@ describe('the last answers of a world', () => {
     life.answers('b', yes)
     expect(stillUnequal(life.log)).toBeUndefined()
   })
+
+  it('are open while only a process that knows nothing was asked', () => {
+    const life = createLife()
+    life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
+    life.advance(MINUTE)
+    life.answers('b', no('unknown_business'))
+    const why = 'nobody has asked about b since the last change'
+    expect(stillUnequal(life.log)).toEqual({ why, isOpen: true })
+    life.advance(MINUTE)
+    life.answers('b', no('unknown_business'))
+    expect(stillUnequal(life.log)).toBeUndefined()
+  })
+
+  it('count from the first second on', () => {
+    const life = createLife()
+    life.note({ kind: 'truth', uid: 's', business: 'b', item: OUR_ITEM, state: 'purchased', updatedAt: 1 })
+    life.delivers(notice('s', 'b', 'created'))
+    life.answers('b', no('unknown_business'))
+    expect(stillUnequal(life.log)).toEqual({ why, isOpen: false })
+  })
 })
 
 // ---- made-up logs

@@ -12,7 +12,8 @@ export function stillUnequal(log: readonly Observation[]): { why: string; isOpen
   const refused = new Set<string>()
   const bodies = new Map<number, string>()
   const asks = new Map<number, { business: string; at: number; process: string }>()
-  const answers = new Map<string, { entitled: boolean; isDefinite: boolean; at: number }>()
+  /** The last answer for each business that somebody has asked about; undefined without one that counts. */
+  const answers = new Map<string, { entitled: boolean; isDefinite: boolean; at: number } | undefined>()
   const troubledUntil = new Map<string, number>()
   let changedAt = 0
   for (const each of log) {
@@ -40,20 +41,23 @@ export function stillUnequal(log: readonly Observation[]): { why: string; isOpen
         known.add(each.uid)
         break
       case 'asked':
-        if (each.by === 'explain') asks.set(each.ask, { business: each.business, at, process: each.process })
+        if (each.by !== 'explain') break
+        asks.set(each.ask, { business: each.business, at, process: each.process })
+        if (!answers.has(each.business)) answers.set(each.business, undefined)
         break
       case 'answered': {
         const ask = asks.get(each.ask)
         // A process that is cut off from the database knows nothing.
-        const isCut = ask && (troubledUntil.get(ask.process) ?? 0) >= ask.at - 10_000
+        const isCut = ask && (troubledUntil.get(ask.process) ?? Number.NEGATIVE_INFINITY) >= ask.at - 10_000
         const { entitled, known: isDefinite = true } = each.answer
         if (ask && !isCut) answers.set(ask.business, { entitled, isDefinite, at: ask.at })
       }
     }
   }
-  for (const [business, { entitled, isDefinite, at }] of answers) {
-    if (at < changedAt)
+  for (const [business, answer] of answers) {
+    if (!answer || answer.at < changedAt)
       return { why: `nobody has asked about ${business} since the last change`, isOpen: true }
+    const { entitled, isDefinite } = answer
     const paid = [...truths].filter(
       ([, truth]) => truth.business === business && truth.item === OUR_ITEM && truth.state === 'purchased',
     )
