@@ -541,7 +541,8 @@ describe('the second oracle', () => {
     ['a refusal', { is: 'refused', status: 403 }, 403, '{"error":"forbidden"}'],
     ['wrong credentials, which concern the app', { is: 'failed' }, 401, '{"error":"invalid_client"}'],
     ['a page', { is: 'failed' }, 200, '<html>'],
-    ['an error with status 200', { is: 'failed' }, 200, '{"success":false,"errors":[]}'],
+    ['an error with status 200', { is: 'refused', status: 200 }, 200, '{"success":false,"errors":[]}'],
+    ['an error of the platform itself', { is: 'failed' }, 503, '{"success":false,"errors":[]}'],
     ['an empty list', { is: 'nothing' }, 200, '{"data":{"subscriptions":[]}}'],
   ])('reads %s', (_what, reply, status, text) => {
     const response = { status, headers: { get: () => '7' } }

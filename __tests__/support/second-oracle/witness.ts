@@ -275,7 +275,8 @@ export function replyOf(
   const body = parsed(text)
   if (status === 429)
     return { is: 'throttled', afterMs: Number(response.headers.get('retry-after') ?? 0) * 1_000 }
-  if (status === 401 || status === 403 || status === 404) {
+  const isRefusal = status === 401 || status === 403 || status === 404 || (status === 200 && isError(body))
+  if (isRefusal) {
     if (body?.error === 'invalid_client') return { is: 'failed' }
     return { is: 'refused', status }
   }
@@ -297,6 +298,11 @@ export function replyOf(
     state,
     updatedAt: Date.parse(updated_at),
   }
+}
+
+/** An error that was sent with the status 200 is a refusal: docs/errors.md, `platform_refused`. */
+function isError(body: Record<string, unknown> | undefined): boolean {
+  return body?.success === false || Boolean(body?.error)
 }
 
 function parsed(text: string): Record<string, unknown> | undefined {
