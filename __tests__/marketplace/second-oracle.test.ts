@@ -470,6 +470,21 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['again after a refusal', true, []],
+    ['as always', false, ['Options: freshness.reconcileEveryMs']],
+  ])('knows that a read is repeated only if it showed a subscription %s', (_what, isRefused, found) => {
+    const life = ordinary()
+    for (let days = 0; days < 5; days++) {
+      life.advance(20 * HOUR)
+      if (isRefused && days === 3) life.refuses('s', 'b')
+      else life.reads('s', record('purchased', 1))
+    }
+    life.advance(10 * MINUTE)
+    life.reads('s', record('purchased', 1))
+    expect(headings(life)).toEqual(found)
+  })
+
+  it.each([
     ['frozen', []],
     ['steady', ['The gate: one subscription that gives access is enough']],
   ])('knows what a read confirms whose process was %s', (was, found) => {

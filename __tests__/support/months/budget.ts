@@ -10,7 +10,8 @@ import type { Sender } from './sender.js'
  * 24 h at the earliest, so at most two reads happen in a day. The token of such an old read has expired, so there are
  * at most as many token calls. For a refused business there may be two calls in an hour, because for some days it is
  * unclear whether the refusal is final. Before the no of made-up subscriptions is definite, some others are read, which shows
- * that the platform works, so a flood may cost a read of a customer. The calls in the closely observed last period have to keep the same budget.
+ * that the platform works, so a flood may cost a read of a customer, and so may each other business that is refused: its
+ * refusals become final only while others are served. The calls in the closely observed last period have to keep the same budget.
  */
 const SETTLED_AFTER_MS = 30 * HOUR
 const RECONCILE_LEAST_MS = 0.8 * DAY
@@ -51,7 +52,7 @@ export function checkBudget(options: {
       const count = (times.get(`${kind} ${name}`) ?? []).filter((at) => at > until - overMs).length
       const floods = sender?.floodsSince(until - overMs) ?? 0
       const verifying = isRefused ? VERIFYING_CALLS : 0
-      const most = (Math.ceil(overMs / everyMs) + 1 + verifying + floods) * subscriptions
+      const most = (Math.ceil(overMs / everyMs) + 1 + verifying + floods + refused.length) * subscriptions
       if (count <= most) continue
       const hours = (overMs / HOUR).toFixed(1)
       verdict.fail('budget', `${count} ${kind} calls for ${name} in ${hours} settled hours, at most ${most}`)
@@ -61,10 +62,10 @@ export function checkBudget(options: {
   const fromOf = (...names: string[]) =>
     Math.max(calmFrom, ...names.map((name) => deliveries.namedAt(name))) + SETTLED_AFTER_MS
   const businesses = new Set<string>()
-  for (const { uid, business } of platform.subscriptions.values()) {
-    businesses.add(business)
+  for (const { business } of platform.subscriptions.values()) businesses.add(business)
+  const refused = [...businesses].filter((business) => platform.isRefused(business))
+  for (const { uid, business } of platform.subscriptions.values())
     check('read', uid, fromOf(uid, business), 1, platform.isRefused(business))
-  }
   for (const business of businesses) {
     const uids = platform.of(business).map(({ uid }) => uid)
     check('token', business, fromOf(business, ...uids), uids.length, platform.isRefused(business))

@@ -273,6 +273,17 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
     return at >= until
   }
 
+  /** "The first read that shows a subscription again is repeated too": whether that read, before `look`, came after `from`. */
+  function isShownAgain(uid: string, look: Call, from: number) {
+    const before = calls.filter(
+      (each) =>
+        each.at <= look.at && (each.of === 'read' ? each.uid === uid : each.business === look.business),
+    )
+    const refused = before.findLast(({ reply }) => reply?.is !== 'record' && reply?.is !== 'token')
+    const first = refused && before.find(({ of, at }) => of === 'read' && at > refused.at)
+    return first !== undefined && first.at >= from - lateMs
+  }
+
   /** A read without any reason comes no sooner than the interval allows. */
   function judgeNeedless(uid: string, look: Call, next: Call) {
     const { rules } = look.process
@@ -281,7 +292,9 @@ export function judgeReads(history: History, belief: Belief): Finding[] {
     const from = look.at - 20 * MINUTE - 3 * lateMs
     const isAlone =
       !requests.some(({ at }) => at >= from && at <= next.from) &&
-      !disturbedAt.some((at) => at >= next.from - HOUR && at <= next.from) &&
+      // A failure makes reads of others due, which a world that dozes makes late.
+      !disturbedAt.some((at) => at >= next.from - HOUR - lateMs && at <= next.from) &&
+      !isShownAgain(uid, look, from) &&
       ![...history.announcedOf(uid), ...history.announcedTo(look.business)].some(
         (each) => each.at >= from - 3 * 24 * HOUR && each.at <= next.from,
       ) &&
