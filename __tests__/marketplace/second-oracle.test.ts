@@ -378,6 +378,29 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['once, and had a fault', 1, 14, []],
+    ['once, and had none', 0, 14, [RETRIES]],
+    ['once with a fault, and is tried once more', 1, 15, [RETRIES]],
+    ['twice, and had two faults', 2, 15, []],
+  ])(
+    'knows how often an entry is tried that another process took %s before it called a handler',
+    (_, faults, last, found) => {
+      const life = ordinary()
+      life.note({ kind: 'process began', process: 'q', rules: RULES })
+      life.note({ kind: 'registered', process: 'q', topic: 'event' })
+      life.fails('event', event('e2'), 12)
+      life.note({ kind: 'handler error', process: 'p', id: 'e2', retryInMs: 5 * SECOND })
+      life.advance(6 * SECOND)
+      for (let i = 0; i < faults; i++) {
+        life.note({ kind: 'trouble', process: 'q', forMs: MINUTE })
+        life.advance(2 * MINUTE)
+      }
+      life.handles('event', event('e2'), last)
+      expect(headings(life)).toEqual(found)
+    },
+  )
+
+  it.each([
     ['had a fault meanwhile', MINUTE, 0, []],
     ['had a fault before', 10 * SECOND, MINUTE, [RETRIES]],
     ['had no fault', 0, 0, [RETRIES]],

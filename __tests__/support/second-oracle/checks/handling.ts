@@ -1,4 +1,4 @@
-import type { Finding } from '../log.js'
+import type { Finding, Topic } from '../log.js'
 import type { History, Run } from './history.js'
 
 const SECOND = 1_000
@@ -141,13 +141,33 @@ export function judgeHandling(history: History): Finding[] {
     return (byId.get(entry.id) ?? []).every((each) => each.process === process)
   }
 
-  /** "A crash may repeat a call": how many tries of the entry before this one ended with their process, or in its fault. */
-  function cutOffBefore({ entry, attempt }: Run): number {
-    const before = (byId.get(entry.id) ?? []).filter((run) => run.attempt < attempt)
+  /**
+   * "A crash may repeat a call": how many tries of the entry before this one ended with their process, or in its fault. One that
+   * ended before it called a handler leaves its number out.
+   */
+  function cutOffBefore({ entry, topic, attempt }: Run): number {
+    const tries = grouped(byId.get(entry.id) ?? [], (run) => run.attempt)
     // A try that was cut off may be repeated with the same number. Its handlers begin at once.
     const isCutOff = (runs: readonly Run[]) =>
       runs.some((run) => run.from === runs.at(-1)?.from && isInFault(run))
-    return [...grouped(before, (run) => run.attempt).values()].filter(isCutOff).length
+    let cutOff = 0
+    let last = { number: 0, from: 0, cutOff: 0 }
+    for (const [number, runs] of [...tries].sort(([one], [other]) => one - other)) {
+      if (number > attempt) break
+      const leftOut = number - last.number - 1
+      const faults = faultsOf(topic, last.from, runs[0]?.from ?? 0) - last.cutOff
+      cutOff += last.cutOff + Math.min(leftOut, Math.max(0, faults))
+      last = { number, from: runs.at(-1)?.from ?? 0, cutOff: Number(isCutOff(runs)) }
+    }
+    return cutOff
+  }
+
+  /** How many faults and ends meanwhile the processes with a handler of the topic had. */
+  function faultsOf(topic: Topic, from: number, until: number): number {
+    return history.processes
+      .filter(({ topics }) => topics.has(topic))
+      .flatMap((process) => [...process.troubles, { from: process.until, until: process.until }])
+      .filter((fault) => fault.from < until && fault.until >= from).length
   }
 
   /** Whether the process ended or had a fault before it had written the result. */
