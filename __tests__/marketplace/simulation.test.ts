@@ -14,6 +14,8 @@ const LEAST = 8
 const MOST = 200
 const TIME_MS = 6_000
 const FIRST = 1
+/** A world in which nobody answers some questions, so that some checks are skipped. */
+const SKIPS = 41
 
 jest.setTimeout(180_000)
 
@@ -40,5 +42,12 @@ describe('D19 a simulated world', () => {
     // Another world runs in between, and must leave nothing behind.
     await simulate(FIRST + 1, database)
     expect((await simulate(FIRST, database)).trace).toEqual(trace)
+  })
+
+  it('counts the checks of the first oracle apart, while only the second judges', async () => {
+    const { tally } = await simulate(SKIPS, database)
+    expect(tally.follow?.skipped['nobody answered']).toBeGreaterThan(0)
+    const { tally: ofSecond } = await simulate(SKIPS, database, { isFirstAway: true })
+    expect(ofSecond).toEqual({ documented: { made: 1, skipped: {} } })
   })
 })

@@ -264,7 +264,7 @@ export async function simulate(
 
   function ask(businessUid: string) {
     const process = fate.pick(slots)
-    if (!process || process.isDead()) return verdict.skipped('follow', 'no process was up')
+    if (!process || process.isDead()) return ofFirst.skipped('follow', 'no process was up')
     unanswered++
     process.run(() => {
       process.marketplace.isEntitled(businessUid).then((entitled) => {
@@ -384,7 +384,7 @@ export async function simulate(
       await time.rest()
       unequal = stillUnequal(witness.log)
     } while (unequal?.isOpen && verdict.broken.length === 0 && time.now() - healedAt < RECOVERED_MS)
-    for (; unanswered > 0; unanswered--) verdict.skipped('follow', 'nobody answered')
+    for (; unanswered > 0; unanswered--) ofFirst.skipped('follow', 'nobody answered')
     witness.note({ kind: 'end' })
     if (unequal)
       verdict.fail(
@@ -400,7 +400,7 @@ export async function simulate(
       for (const { heading, message } of await examine(seed / LIVES_EVERY, database, sabotage))
         verdict.fail('documented', `${heading}: ${message}`)
     }
-    verdict.close([])
+    for (const each of new Set([verdict, ofFirst])) each.close([])
     const command = `npm run simulate -- --seed ${seed}`
     return { seed, command, ...verdict, trace: lines, profile, log: witness.log, ofFirst: ofFirst.broken }
   } finally {
