@@ -160,6 +160,24 @@ describe('G381 while a transaction stays open', () => {
     },
   )
 
+  it('a business is read before all that is due, also if the call before it found that', async () => {
+    const address = await engine.freshAddress()
+    const db = await openStoreWithSql(address)
+    await KINDS.reads.makeDue(db, 3)
+    await db.sql("update subscriptions set generation = 2 where subscription_uid in ('3-1', '3-2')")
+    await db.sql(`update subscriptions set refresh_at = refresh_at + 3000000 where subscription_uid = '3-2'`)
+    const lock = await lockOf(address, 'subscriptions')
+    const first = db.store.readFirst('3-1')
+    await sleep(200)
+    await lock.query('rollback')
+    await first
+    await db.store.readFirst('3-2')
+    const rows = await db.sql<{ uid: string }>(
+      'select subscription_uid as uid from subscriptions order by refresh_at',
+    )
+    expect(rows.map(({ uid }) => uid)).toEqual(['3-2', '3-1', '3-3'])
+  })
+
   it.each(['reads', 'lanes'] as const)(
     'a look for suspect %s finds what the one before it found',
     async (what) => {

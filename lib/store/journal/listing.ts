@@ -13,8 +13,8 @@ import { auditUid } from './audit.js'
 const WINDOW = 500
 
 /**
- * Lists the table `journal`: for people, and the entitlements of a business for changes. However large the table is, a
- * statement of a list for people reads no more rows of a range than a window.
+ * Lists entries of the journal, for people, and the entitlements of a business, for its changes. A list for people may ask for
+ * few of many entries: it reads the table in windows, and ends as soon as it has enough.
  */
 export function createEntryList(engine: Engine, read: Engine['read'], offsetOf: ClockOffset) {
   return {
