@@ -61,10 +61,15 @@ export function createRandomPlatform(options: {
     return isToken ? random.choose(TOKEN_FAULTS) : random.choose(READ_FAULTS)
   }
 
+  let hiddenUntil = 0
   const platform = createPlatform({
     ...{ clock: time, faultOf, onShown, hasTies: profile.ties },
     latencyMs: () => [latency(), latency()],
-    lagMs: () => (isWell ? 0 : random.pick(profile.lagsMs)),
+    lagMs() {
+      const lagMs = isWell ? 0 : random.pick(profile.lagsMs)
+      hiddenUntil = Math.max(hiddenUntil, time.now() + lagMs)
+      return lagMs
+    },
     spell: (state) => (state === 'canceled' && random.chance(0.5) ? 'cancelled' : state),
     fields: () => ({ purchase_price: 5 }),
     onCall: ({ kind, of }, fault) => trace(() => `call ${kind} ${of} ${fault ?? ''}`),
@@ -81,5 +86,7 @@ export function createRandomPlatform(options: {
     heal() {
       isWell = true
     },
+    /** Whether a lag still hides a record. */
+    isHiding: () => hiddenUntil > time.now(),
   }
 }

@@ -338,6 +338,8 @@ export async function simulate(
 
   function stillUnderWay(): string | undefined {
     if (deliverer.underWay() > 0) return 'deliveries are under way'
+    // An older record may equal the last one, and so may the answers, until a read shows one between them.
+    if (realPlatform.isHiding()) return 'the platform lags'
     // It answers, and takes deliveries, after its fault.
     return slots.some((process) => process && process.troubledUntil() > time.now())
       ? 'a process has a fault'
