@@ -29,9 +29,9 @@ export const LATER_SABOTAGES: readonly DocumentedSabotage[] = [
     breaks: 'It waits after 429 as long as `Retry-After` demands, 1 s to 1 h.',
     fault: 'platform',
     source: {
-      file: 'work/reading/outcomes.ts',
-      from: 'const pauseMs = result.retryAfterMs ?? SECOND',
-      to: 'const pauseMs = Math.min(30 * SECOND, result.retryAfterMs ?? SECOND)',
+      file: 'platform/read-result.ts',
+      from: '{ retryAfterMs: waitMs }',
+      to: '{ retryAfterMs: Math.min(30_000, waitMs) }',
     },
   },
   {
