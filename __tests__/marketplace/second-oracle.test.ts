@@ -493,6 +493,28 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['another subscription of the business', true, []],
+    ['none of its subscriptions', false, ['A subscription that the platform no longer shows ends']],
+  ])('knows the reason of an answer that is that of %s', (_what, hasOther, found) => {
+    const life = ordinary()
+    if (hasOther) {
+      life.sells('old', 'b')
+      life.delivers(install('uninstalled'))
+      for (let refusals = 0; refusals < 2; refusals++) {
+        life.advance(2 * MINUTE)
+        life.refuses('old', 'b')
+      }
+    }
+    life.reads('s', record('purchased', 1))
+    for (let reads = 0; reads < 4; reads++) {
+      life.advance(MINUTE)
+      life.reads('s', { is: 'nothing' })
+    }
+    life.answers('b', no('revoked'))
+    expect(headings(life).filter((heading) => heading.startsWith('A subscription'))).toEqual(found)
+  })
+
+  it.each([
     ['again after a refusal', true, []],
     ['as always', false, ['Options: freshness.reconcileEveryMs']],
   ])('knows that a read is repeated only if it showed a subscription %s', (_what, isRefused, found) => {

@@ -57,10 +57,22 @@ export function createEnds(history: History, belief: Belief) {
     const { revoked, record, update, missing } = found
     if (!revoked && !record && !update && !missing && !found.unannounced(last.process.rules.maxStaleMs))
       return { heading: HEADING, message: 'no row of the table has its evidence' }
-    const isWrong = (reason === 'revoked' && !revoked) || (reason === 'missing' && !missing)
-    if (isWrong) return { heading: HEADING, message: `no evidence for ${reason}` }
+    const isNamed = reason === 'revoked' || reason === 'missing'
+    if (isNamed && !found[reason] && !isOfAnother(reason, uid, business, at))
+      return { heading: HEADING, message: `no evidence for ${reason}` }
     const held = whyHeld(business, found.first.at, at)
     return held ? { heading: OUTAGE, message: held } : undefined
+  }
+
+  /** The reason of an answer may be that of another subscription of the business, which has ended too. */
+  function isOfAnother(reason: 'revoked' | 'missing', uid: string, business: string, at: number): boolean {
+    return [...belief.uidsOf(business)].some((other) => {
+      const last = belief
+        .sightsOf(other)
+        .filter((each) => each.at <= at)
+        .at(-1)
+      return other !== uid && last && evidence(other, business, last.from, at, slackMs)[reason]
+    })
   }
 
   /**
