@@ -68,9 +68,10 @@ const READ_CALL: Record<string, Answer> = {
 }
 /** These answers would pause all reads, so only the token calls of these businesses are made. */
 const ONLY_TOKEN_CALL: Record<string, Answer> = {
-  throttled: (res, req) => res.writeHead(429, { 'retry-after': '1' }).end(quote(req)),
   credentials: (res, req) =>
     res.writeHead(401).end(JSON.stringify({ error: 'invalid_client', error_description: quote(req) })),
+  // The last one: no call begins in the pause after it.
+  throttled: (res, req) => res.writeHead(429, { 'retry-after': '1' }).end(quote(req)),
 }
 
 describe('secrets', () => {
