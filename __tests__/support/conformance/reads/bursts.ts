@@ -41,7 +41,8 @@ export const BURSTS: Checks = {
       const { readAt, requestedAt, refreshAt } = await timesOf(lab, uid)
       const soonest = Math.max(readAt + MIN_READ_INTERVAL_MS, requestedAt)
       if (putOffTo <= soonest + APART_MS) {
-        // It is due, and the next try would read it.
+        // It is due now or soon, and the next try would read it.
+        await lab.pass(MIN_READ_INTERVAL_MS + APART_MS)
         await lab.succeed(await lab.claim(), 'purchased')
         return false
       }
