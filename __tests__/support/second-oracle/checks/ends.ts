@@ -126,7 +126,7 @@ export function createEnds(history: History, belief: Belief) {
     const looks = adverse(uid, business, last.at, at)
     const first = looks[0]?.at ?? Number.POSITIVE_INFINITY
     if (!history.isWorkedOn(first, at) || firstEventAfterEnd(business, last.at) > at) return false
-    const found = evidence(uid, business, last.at, at - lateMs, 0)
+    const found = evidence(uid, business, last.at, at - lateMs, 0, last.at)
     const isAlone = othersFailing(business, last.at, at) === 0 && othersServed(business, first, at)
     if (!isAlone) return false
     if (looks.every(({ reply }) => reply?.is === 'refused')) {
