@@ -515,6 +515,24 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['before the last read that showed it', true, []],
+    ['after it', false, ['A subscription that the platform no longer shows ends']],
+  ])('knows whether an uninstall is sure evidence that came %s', (_what, isBefore, found) => {
+    const life = ordinary()
+    if (isBefore) life.delivers(install('uninstalled'))
+    life.advance(MINUTE)
+    life.reads('s', record('purchased', 1))
+    life.advance(SECOND)
+    life.delivers(isBefore ? notice('s', 'b') : install('uninstalled'))
+    for (let refusals = 0; refusals < 4; refusals++) {
+      life.advance(2 * MINUTE)
+      life.refuses('s', 'b')
+    }
+    life.answers('b', yes)
+    expect(headings(life).filter((heading) => heading.startsWith('A subscription'))).toEqual(found)
+  })
+
+  it.each([
     ['again after a refusal', true, []],
     ['as always', false, ['Options: freshness.reconcileEveryMs']],
   ])('knows that a read is repeated only if it showed a subscription %s', (_what, isRefused, found) => {
@@ -535,12 +553,7 @@ describe('the second oracle', () => {
   ])('knows what a read confirms whose process was %s', (was, found) => {
     const life = ordinary()
     life.advance(73 * HOUR)
-    const call = life.calls('read', { uid: 's' })
-    if (was === 'frozen') {
-      life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
-      life.advance(MINUTE)
-    }
-    life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
+    readsThrough(life, was)
     life.advance(MINUTE)
     life.answers('b', no('stale', false))
     expect(headings(life).filter((heading) => heading.startsWith('The gate'))).toEqual(found)
@@ -554,12 +567,7 @@ describe('the second oracle', () => {
     life.delivers({ ...notice('s', 'b'), data: { uid: 's', business_uid: 'b', purchase_state: 'suspended' } })
     life.reads('s', { is: 'refused', status: 403 })
     life.advance(MINUTE)
-    const call = life.calls('read', { uid: 's' })
-    if (was === 'frozen') {
-      life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
-      life.advance(MINUTE)
-    }
-    life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
+    readsThrough(life, was)
     life.advance(MINUTE)
     life.handles('entitlement', { ...entitlement('n2', [], ['item']), reason: 'ended' })
     expect(headings(life)).toEqual(found)
@@ -714,6 +722,16 @@ const entitlement = (id: string, items: string[], previousItems: string[]): Entr
 })
 
 /** A business buys, the app reads that, calls its handlers, and answers. */
+/** A read of `s` that shows it as purchased, and whose process may be frozen meanwhile. */
+function readsThrough(life: Life, was: string) {
+  const call = life.calls('read', { uid: 's' })
+  if (was === 'frozen') {
+    life.note({ kind: 'trouble', process: 'p', forMs: MINUTE })
+    life.advance(MINUTE)
+  }
+  life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
+}
+
 function ordinary() {
   const life = createLife()
   life.note({ kind: 'process began', process: 'p', rules: RULES })
