@@ -429,6 +429,19 @@ describe('the second oracle', () => {
     expect(headings(life)).toEqual([])
   })
 
+  it.each([
+    ['other items', ['misspelt'], []],
+    ['the same items', ['item', 'another'], ['Handlers are called when access begins or ends']],
+  ])('knows what a process with %s may just have stored', (_, items, found) => {
+    const life = ordinary()
+    life.note({ kind: 'process began', process: 'q', rules: { ...RULES, items } })
+    const read = { of: 'read', business: 'b', uid: 's', token: 'token' } as const
+    life.note({ kind: 'called', process: 'q', call: 1_000, ...read })
+    life.note({ kind: 'answered call', call: 1_000, reply: record('purchased', 1) })
+    life.handles('entitlement', entitlement('n2', [], ['item']))
+    expect(headings(life)).toEqual(found)
+  })
+
   it('knows that each event which comes alone may cost a read', () => {
     const life = ordinary()
     life.advance(MINUTE)

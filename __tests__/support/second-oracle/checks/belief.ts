@@ -87,13 +87,14 @@ export function createBelief(history: History) {
   /** The record by which the subscription surely gives its item at this time. */
   function surelyGives(uid: string, business: string, at: number, process: Life): Sight | undefined {
     const { certain, all } = mayBe(uid, at, at)
-    if (!certain || !all.every((each) => gives(each, business, process))) return undefined
+    const givesSurely = (each: Sight) => gives(each, business, process) && hasSameItems(each.process, process)
+    // A process with other items may have stored that the same record gives nothing.
+    if (!certain || !all.every(givesSurely)) return undefined
     const last = sightsOf(uid)
       .filter((each) => each.at <= at && isSettled(each))
       .at(-1) as Sight
     const isQuiet = adverse(uid, business, last.from, at).length === 0
-    const isSame = certain.process.rules.items.join() === process.rules.items.join()
-    return isQuiet && isSame && history.isEven(certain.at - 24 * 60 * MINUTE, at) ? certain : undefined
+    return isQuiet && history.isEven(certain.at - 24 * 60 * MINUTE, at) ? certain : undefined
   }
 
   return { surelyGives, lagMs, slackMs, sightsOf, isSettled, mayBe, gives, adverse, uidsOf }
@@ -104,5 +105,7 @@ export type Belief = ReturnType<typeof createBelief>
 /** A list without the record, or a record of another business. */
 export const isElsewhere = (reply: Reply | undefined, business: string) =>
   reply?.is === 'nothing' || (reply?.is === 'record' && reply.business !== business)
+
+const hasSameItems = (a: Life, b: Life) => a.rules.items.join() === b.rules.items.join()
 
 const isNewer = (a: Sight, b: Sight) => a.reply.updatedAt > b.reply.updatedAt
