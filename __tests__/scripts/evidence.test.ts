@@ -13,6 +13,7 @@ import {
   UsageError,
 } from '../../scripts/evidence/part.js'
 import { PARTS } from '../../scripts/evidence/parts/all.js'
+import { openRecords } from '../../scripts/evidence/records.js'
 import { temporaryFolder } from '../support/clean-up.js'
 import { until } from '../support/until.js'
 
@@ -62,11 +63,25 @@ describe('npm run evidence', () => {
     expect(output).toContain(path)
   })
 
+  it('refuses what is not committed for one part, though another leaves it out', () => {
+    const { root, write } = createProject()
+    const open = (...kinds: (keyof typeof DEPENDS_ON)[]) =>
+      openRecords(
+        root,
+        kinds.map((name) => ({ name, dependsOn: DEPENDS_ON[name] })),
+      )
+    write('__tests__/support/second-oracle/a.ts', 'changed')
+    expect(() => open('servers', 'worlds')).toThrow('second-oracle')
+    expect(() => open('servers')).not.toThrow()
+  })
+
   it.each<[kind: keyof typeof DEPENDS_ON, steps: number, ...changed: string[]]>([
-    ['servers', 3, 'docs/other.md', '__tests__/a.ts'],
+    ['servers', 3, 'docs/other.md', '__tests__/a.ts', '__tests__/support/second-oracle/a.ts'],
+    ['worlds', 3, 'docs/other.md', '__tests__/a.ts', 'scripts/mutate/a.ts'],
     ['tests', 3, 'docs/evidence.md', 'docs/performance.md', 'docs/decisions/a.md', 'bench/results/a.json'],
     ['servers', 6, '__tests__/support/a.ts'],
     ['servers', 6, 'lib/a.ts'],
+    ['worlds', 6, '__tests__/support/second-oracle/a.ts'],
     ['tests', 6, '__tests__/a.ts'],
     ['tests', 6, 'docs/other.md'],
     ['tests', 6, 'tsconfig.json'],

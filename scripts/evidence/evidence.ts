@@ -25,8 +25,10 @@ it, as long as all files are those of the record, but for
 ${IGNORED.join(', ')}.
 For sabotages and mutants only these count:
 ${DEPENDS_ON.brokenCode.join(', ')}.
-For kills, power-cuts, bodies, worlds and months only these:
+For kills, power-cuts and bodies only these:
 ${DEPENDS_ON.servers.join(', ')}.
+For worlds and months only these:
+${DEPENDS_ON.worlds.join(', ')}.
 What counts must be committed. It ends with 0 if all held, with 1 if something did not hold or could not be tried, with 2
 if an argument is wrong, and with 130 after Ctrl+C.
 `

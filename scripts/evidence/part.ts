@@ -44,14 +44,18 @@ export const IGNORED = [
   'reports',
 ]
 
-/** Paths on which evidence depends, as `git` takes them: that of servers and worlds, of broken code, and of tests. */
+/** What runs the package uses this, but only worlds are judged by the second oracle. */
+const RUNS = ['lib', '__tests__/support', 'scripts', ':(exclude)scripts/mutate', 'package-lock.json']
+
+/** Paths on which evidence depends, as `git` takes them: that of servers, of worlds, of broken code, and of tests. */
 export const DEPENDS_ON = {
-  servers: ['lib', '__tests__/support', 'scripts', ':!scripts/mutate', 'package-lock.json'],
+  servers: [...RUNS, ':(exclude)__tests__/support/second-oracle'],
+  worlds: RUNS,
   brokenCode: [
     ...['lib', '__tests__', 'scripts', 'package-lock.json'],
-    ...[':!scripts/evidence/kills', ':!scripts/evidence/trials'],
+    ...[':(exclude)scripts/evidence/kills', ':(exclude)scripts/evidence/trials'],
   ],
-  tests: ['.', ...IGNORED.map((path) => `:!${path}`)],
+  tests: ['.', ...IGNORED.map((path) => `:(exclude)${path}`)],
 }
 
 /** One kind of evidence. */

@@ -10,10 +10,14 @@ import { type EvidenceRecord, type Part, UsageError } from './part.js'
  */
 export function openRecords(root: string, parts: readonly Pick<Part, 'name' | 'dependsOn'>[]) {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
-  const all = [...new Set(parts.flatMap(({ dependsOn }) => dependsOn))]
-  const changed = git('status', '--porcelain', '--', ...all)
-  if (changed !== '')
-    throw new UsageError(`Commit your changes first, because evidence names a commit:\n${changed}`)
+  // One by one, because what one part excludes may count for another.
+  const changesOf = ({ dependsOn }: Pick<Part, 'dependsOn'>) =>
+    git('status', '--porcelain', '--', ...dependsOn)
+  const changed = new Set(parts.flatMap((part) => changesOf(part).split('\n')).filter((line) => line !== ''))
+  if (changed.size > 0)
+    throw new UsageError(
+      `Commit your changes first, because evidence names a commit:\n${[...changed].join('\n')}`,
+    )
   const commit = git('rev-parse', 'HEAD')
   const folder = join(root, 'reports', 'evidence')
   const files = new Map(parts.map(({ name, dependsOn }) => [name, fileOf(name, dependsOn)]))

@@ -19,7 +19,7 @@ const SKIPPED_AT_MOST = 0.4
 export const SECONDS: Part = {
   name: 'worlds',
   title: 'Simulated worlds of instances',
-  dependsOn: DEPENDS_ON.servers,
+  dependsOn: DEPENDS_ON.worlds,
   example: '123',
   steps: (scope) =>
     scope === 'short' ? [worlds(1, 100)] : Array.from({ length: 40 }, (_, i) => worlds(1 + i * 250, 250)),
@@ -34,7 +34,7 @@ export const SECONDS: Part = {
 export const MONTHS: Part = {
   name: 'months',
   title: 'Simulated months of an app',
-  dependsOn: DEPENDS_ON.servers,
+  dependsOn: DEPENDS_ON.worlds,
   example: '7',
   steps: (scope) =>
     scope === 'short'
