@@ -546,6 +546,31 @@ describe('the second oracle', () => {
   })
 
   it.each([
+    ['before the end of one is believed', true, ['An outage is not the end of many']],
+    ['after it', false, []],
+  ])('knows that others hold an end back which fail %s', (_what, isBefore, found) => {
+    const life = ordinary()
+    const others = [1, 2, 3].map((i) => ({ uid: `other-${i}`, business: `b-${i}` }))
+    for (const { uid, business } of [...others, { uid: 'served', business: 'b-4' }]) life.sells(uid, business)
+    life.advance(3 * HOUR)
+    life.delivers(install('uninstalled'))
+    const fail = () => {
+      for (const { uid, business } of others) life.refuses(uid, business)
+    }
+    if (isBefore) fail()
+    for (let refusals = 0; refusals < 2; refusals++) {
+      life.refuses('s', 'b')
+      life.sells('served', 'b-4')
+      life.advance(2 * MINUTE)
+    }
+    life.refuses('s', 'b')
+    if (!isBefore) fail()
+    life.advance(MINUTE)
+    life.answers('b', no('revoked'))
+    expect(headings(life).filter((heading) => heading.startsWith('An outage'))).toEqual(found)
+  })
+
+  it.each([
     ['again after a refusal', true, []],
     ['as always', false, ['Options: freshness.reconcileEveryMs']],
   ])('knows that a read is repeated only if it showed a subscription %s', (_what, isRefused, found) => {

@@ -54,14 +54,37 @@ export function createEnds(history: History, belief: Belief) {
         heading: 'The gate: one subscription that gives access is enough',
         message: 'nothing denies it',
       }
-    const { revoked, record, update, missing } = found
-    if (!revoked && !record && !update && !missing && !found.unannounced(last.process.rules.maxStaleMs))
-      return { heading: HEADING, message: 'no row of the table has its evidence' }
+    if (!isEvident(found, last)) return { heading: HEADING, message: 'no row of the table has its evidence' }
     const isNamed = reason === 'revoked' || reason === 'missing'
     if (isNamed && !found[reason] && !isOfAnother(reason, uid, business, at))
       return { heading: HEADING, message: `no evidence for ${reason}` }
-    const held = whyHeld(business, found.first.at, at)
+    const held = whyHeldBack({ uid, business, last, since }, at)
     return held ? { heading: OUTAGE, message: held } : undefined
+  }
+
+  /** Whether a row of the table has its evidence, for a subscription that was last shown by `last`. */
+  function isEvident(found: ReturnType<typeof evidence>, last: Sight): boolean {
+    const { revoked, record, update, missing, unannounced } = found
+    return revoked || record || update || missing || unannounced(last.process.rules.maxStaleMs)
+  }
+
+  /**
+   * What surely holds an end back at `at`. Undefined if a read before then may have believed it: what was believed once
+   * stays, however many others fail afterwards. `from` as for the evidence, `servedFrom` as for what holds it back.
+   */
+  function whyHeldBack(
+    { uid, business, last, since }: { uid: string; business: string; last: Sight; since: number },
+    at: number,
+    { from, servedFrom }: { from?: number; servedFrom?: number } = {},
+  ): string | undefined {
+    let why: string | undefined
+    for (const moment of [...adverse(uid, business, since, at).map((look) => look.at), at]) {
+      const found = evidence(uid, business, since, moment, slackMs, from)
+      if (!found.first || !isEvident(found, last)) continue
+      why = whyHeld(business, found.first.at, moment, servedFrom)
+      if (!why) return undefined
+    }
+    return why
   }
 
   /** The reason of an answer may be that of another subscription of the business, which has ended too. */
@@ -86,11 +109,11 @@ export function createEnds(history: History, belief: Belief) {
       .filter((each) => each.at <= at)
       .at(-1)
     if (last?.reply.state !== 'purchased' || last.business !== business) return false
-    const found = evidence(uid, business, last.from, at, slackMs, last.from - HOUR)
-    const { revoked, record, update, missing, unannounced } = found
-    if (!found.first) return true
-    const isEvident = revoked || record || update || missing || unannounced(last.process.rules.maxStaleMs)
-    return !isEvident || whyHeld(business, found.first.at, at, found.first.at) !== undefined
+    const [since, from] = [last.from, last.from - HOUR]
+    const found = evidence(uid, business, since, at, slackMs, from)
+    if (!found.first || !isEvident(found, last)) return true
+    const options = { from, servedFrom: found.first.at }
+    return whyHeldBack({ uid, business, last, since }, at, options) !== undefined
   }
 
   /** What surely holds an end back. Those that were read just before it may count as served since. */
