@@ -759,7 +759,6 @@ const entitlement = (id: string, items: string[], previousItems: string[]): Entr
   ...{ id, uid: '', items, previousItems, entitled: items.length > 0, reason: 'purchased', cause: 'event' },
 })
 
-/** A business buys, the app reads that, calls its handlers, and answers. */
 /** A read of `s` that shows it as purchased, and whose process may be frozen meanwhile. */
 function readsThrough(life: Life, was: string) {
   const call = life.calls('read', { uid: 's' })
@@ -770,6 +769,7 @@ function readsThrough(life: Life, was: string) {
   life.note({ kind: 'answered call', call, reply: record('purchased', 1) })
 }
 
+/** A business buys, the app reads that, calls its handlers, and answers. */
 function ordinary() {
   const life = createLife()
   life.note({ kind: 'process began', process: 'p', rules: RULES })
