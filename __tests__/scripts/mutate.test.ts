@@ -2,6 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process'
 import { appendFileSync, existsSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it, jest } from '@jest/globals'
+import { PURE } from '../../scripts/mutate/pure.js'
 import { createSandbox } from '../../scripts/mutate/sandbox.js'
 import { sqlMutants } from '../../scripts/mutate/sql-mutants.js'
 import { createTests } from '../../scripts/mutate/tests-of.js'
@@ -88,6 +89,17 @@ describe('npm run mutate', () => {
     const listed = (...paths: string[]) => mutate(...paths, '--list').stdout
     const both = listed('lib/base/ids.ts', 'lib/store/lanes/', '__tests__/base', 'lib/store/lanes/claims.ts')
     expect(both).toBe(listed('lib/base/ids.ts') + listed('lib/store/lanes'))
+  })
+
+  it('changes each of the pure modules, if none is named', () => {
+    const { stdout, stderr } = mutate('--list')
+    const modules = new Set(
+      stdout
+        .trim()
+        .split('\n')
+        .map((name) => name.split(':')[0]),
+    )
+    expect([stderr, [...modules]]).toEqual(['', PURE])
   })
 
   it('chooses the same sample with the same seed', () => {

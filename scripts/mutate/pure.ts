@@ -27,6 +27,5 @@ export const PURE = [
   'lib/work/reading/outcomes.ts',
   'lib/work/reading/schedule.ts',
   'lib/work/reading/unread-pace.ts',
-  'lib/work/receiving/other-items.ts',
   'lib/work/receiving/requested-reads.ts',
 ]
