@@ -131,6 +131,16 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     const refused = await runCliHere(['journal', 'export', '--fixture', change], { env })
     expect(refused).toMatchObject({ code: 2, stdout: '' })
     expect(refused.stderr).toContain('Cannot export the entry: it is no delivery, but of the kind change\n')
+    const own = await engine.freshAddress()
+    const { platform, marketplace, target } = await createScene({ store: own, worker: false })
+    const body = `${'['.repeat(3_000)}${']'.repeat(3_000)}`
+    const { id } = (await (await fetch(target, { method: 'POST', body })).json()) as { id: string }
+    await marketplace.close()
+    const nested = await runCliHere(['journal', 'export', '--fixture', id], {
+      env: settingsFor(platform, own),
+    })
+    expect(nested).toMatchObject({ code: 2, stdout: '' })
+    expect(nested.stderr).toContain('its payload is a text, or was nested too deeply to be stored')
     const unknown = await runCliHere(['journal', 'export', '--fixture', 'no-such-id'], { env })
     expect(unknown).toMatchObject({ code: 1, stdout: '' })
     expect(unknown.stderr).toContain('No entry has the id no-such-id')

@@ -141,7 +141,7 @@ describe('the explanation', () => {
       entitledItems: [],
       known: true,
       reason: 'unknown_business',
-      explanation: 'No subscription of this business is known.',
+      explanation: 'No subscription of this business is stored.',
       accessUntil: null,
       asOf: null,
       stale: false,

@@ -98,6 +98,25 @@ describe('fixtureOf', () => {
     })
   })
 
+  it.each<[EventName, data: Record<string, unknown>]>([
+    ['application/installed', { app_code_name: 'application' }],
+    ['app_subscription/installed', { app_id: 'installed', business_id: 'app_subscription' }],
+    ['purchasable_subscription/update', { purchasable_uid: 'update' }],
+  ])('of %s is recognised if an identifier is a name of the event: %j', (name, data) => {
+    const fixture = fixtureOf(sampleDelivery(name, data))
+    expect(outcomeOf(fixture)).toEqual({ recognised: true, name })
+    expect(fixture).not.toMatchObject({ data })
+  })
+
+  it.each(['ACMESettings', 'acmesettings', 'myacme', 'my_acme', 'acme2'])(
+    'replaces a name with an identifier: %s',
+    (name) => {
+      expect(fixtureOf({ data: { business_id: 'acme', [name]: true } })).toEqual({
+        data: { business_id: 'business-1', 'field-1': true },
+      })
+    },
+  )
+
   it('is recognised as any delivery was, and has none of its values', () => {
     fc.assert(
       fc.property(anyDelivery(), ({ delivery, values }) => {

@@ -1,3 +1,4 @@
+import { setTimeout } from 'node:timers/promises'
 import { describe, expect, it } from '@jest/globals'
 import { createScene } from '../support/scene.js'
 import { buy, notice, readsOf } from '../support/scenes/purchases.js'
@@ -42,6 +43,19 @@ describe('a forged payload', () => {
     )
     // One at once, and one more for each 250 ms in which others arrived.
     expect(readsOf(platform, uid) - before).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
+  })
+
+  it('causes at most four reads a second before the first record, however short visitors wait', async () => {
+    const { platform, deliver } = await createScene({ freshness: { waitMs: 100 } })
+    platform.addBusiness(B1)
+    const begun = Date.now()
+    for (let i = 0; i < 7; i++) {
+      await deliver(notice({ subscription_uid: 'made-up' }))
+      await setTimeout(400)
+    }
+    const reads = readsOf(platform, 'made-up')
+    expect(reads).toBeGreaterThan(5)
+    expect(reads).toBeLessThanOrEqual(2 + (Date.now() - begun) / 250)
   })
 
   it.each(['extraRecords', 'wrongRecord'] as const)(

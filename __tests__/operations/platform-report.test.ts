@@ -14,6 +14,7 @@ import { anyDelivery } from '../support/scenes/any-delivery.js'
 import { classify } from '../support/scenes/classify.js'
 import { customEvents } from '../support/scenes/own-events.js'
 
+const none = () => []
 const UPDATED = 'purchasable_subscription/updated'
 
 describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
@@ -230,6 +231,52 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     expect(sent?.headers).toContainEqual({ name: 'content-type', count: 4 })
   })
 
+  it('names no header, agent or field that has an identifier of the delivery, however short, also of an unknown event', async () => {
+    const { marketplace, target } = await scene()
+    const hidden = ['acme', 'ada', 'item', '471', 'b-1', 'shopsys']
+    const data = { business_uid: 'acme', buyer_uid: 'Ada', purchasable_uid: 'item', uid: 's-1' }
+    const send = (delivery: object, headers: Record<string, string>) =>
+      fetch(target, { method: 'POST', headers, body: JSON.stringify(delivery) })
+    for (const uid of ['acme', 'ada', 'item'])
+      await send(sampleDelivery(UPDATED, data), { [`x-of-${uid}`]: '', 'user-agent': `${uid}/1.0` })
+    const unknown = {
+      entity_name: 'moon',
+      data: { business_id: '471', app_id: 'b-1', subscription_uid: 'shopsys' },
+    }
+    await send(unknown, { 'x-myshopsys': '', 'user-agent': 'sender/471' })
+    await send(unknown, { 'x-b-1': '', 'user-agent': 'b-1/2' })
+    const { seen } = await marketplace.platformReport()
+    expect(seen.events.map(({ event, userAgents }) => [event, userAgents])).toEqual([
+      [UPDATED, [{ name: '*', count: 3 }]],
+      ['unrecognised', [{ name: '*', count: 2 }]],
+    ])
+    const names = seen.events.flatMap(({ headers }) => headers.map((each) => each.name)).join()
+    expect(hidden.filter((uid) => names.includes(uid))).toEqual([])
+    expect(names).toContain('content-type')
+  })
+
+  it('names no field of a record that has an identifier of it', async () => {
+    const { marketplace, platform } = await scene()
+    const { uid } = platform.purchase({ business_uid: 'acme', payment: 'succeeded' })
+    await platform.settled()
+    await marketplace.settled()
+    const odd = {
+      purchase_state: 'suspended',
+      buyer_uid: 'babbage',
+      babbagePrefs: 1,
+      seats: { vip_babbage: 1 },
+      ACMESettings: 1,
+      myacme: 1,
+      other: 1,
+    }
+    platform.set(uid, odd as object)
+    await platform.settled()
+    await marketplace.settled()
+    const { records } = (await marketplace.platformReport()).stored
+    expect(JSON.stringify(records).toLowerCase()).not.toMatch(/babbage|acme/)
+    expect(Object.keys(byPath(records.fields))).toEqual(expect.arrayContaining(['*', 'seats.*', 'other']))
+  })
+
   it('names no field and no word of what is stored that has an identifier in it, also of another delivery', async () => {
     const { marketplace, deliver } = await scene()
     await deliver(sampleDelivery(UPDATED, { buyer_uid: 'adalovelace', purchasable_uid: 'acme' }))
@@ -338,7 +385,11 @@ describe('what processes have seen', () => {
     const facts = seenFacts()
     for (let i = 0; i < 1_000; i++) {
       const letters = [...String(i)].map((digit) => 'abcdefghij'[Number(digit)]).join('')
-      facts.noteDelivery('a', { [`x-${letters}`]: 'v', 'user-agent': `agent-${letters}/1 secret-words` }, [])
+      facts.noteDelivery(
+        'a',
+        { [`x-${letters}`]: 'v', 'user-agent': `agent-${letters}/1 secret-words` },
+        none,
+      )
       facts.noteRefusal(
         'read',
         {
@@ -371,8 +422,8 @@ describe('what processes have seen', () => {
       'Mozilla/5.0 (ada)',
       'curl/8',
     ])
-      facts.noteDelivery('', { 'user-agent': agent }, [])
-    facts.noteDelivery('', undefined as never, [])
+      facts.noteDelivery('', { 'user-agent': agent }, none)
+    facts.noteDelivery('', undefined as never, none)
     const contentType = 'text/html; charset=ada'
     facts.noteRefusal(
       'token',
@@ -393,6 +444,37 @@ describe('what processes have seen', () => {
         ...{ call: 'token', status: 403, contentType: 'text/html', count: 1 },
         fields: ['errors: array', 'errors[].code: number', 'errors[].code: string', 'errors[]: object'],
       },
+    ])
+  })
+
+  it('shows the version of a user agent only if it can be no address and no identifier, and each name once a delivery', async () => {
+    const facts = seenFacts()
+    for (const version of [
+      '',
+      '/1',
+      '/2.31.0',
+      '/203.0.113.45',
+      '/4917',
+      '/1.2345',
+      '/1.0-ada',
+      `/${'1'.repeat(50)}`,
+    ])
+      facts.noteDelivery('a', { 'user-agent': `sender${version}`, 'x-1234': '', 'x-2345': '' }, none)
+    const [{ userAgents, headers } = {}] = (await facts.facts()).events
+    expect(userAgents).toEqual([
+      { name: 'sender/*', count: 4 },
+      ...['sender', 'sender/1', 'sender/2.31.0', '*'].map((name) => ({ name, count: 1 })),
+    ])
+    expect(headers).toContainEqual({ name: '*', count: 8 })
+  })
+
+  it('has no name of a field of a refusal, and no media type, that has a short identifier', async () => {
+    const facts = seenFacts()
+    const json = { acme_settings: 1, settingsTng: 2, tng: 3, code: 4 }
+    const reply = { status: 403, json, retryAfter: null, isPage: false }
+    facts.noteRefusal('read', { ...reply, contentType: 'application/x-acme' }, ['acme', 'TNG'])
+    expect((await facts.facts()).refusals).toMatchObject([
+      { contentType: null, fields: ['*: number', 'code: number'] },
     ])
   })
 
@@ -425,7 +507,7 @@ describe('what processes have seen', () => {
 
   it('is whole for two who ask at once', async () => {
     const facts = seenFacts()
-    facts.noteDelivery('a', {}, [])
+    facts.noteDelivery('a', {}, none)
     const both = await Promise.all([facts.facts(), facts.facts()])
     expect(both.map(({ events }) => events[0]?.deliveries)).toEqual([1, 1])
   })
@@ -433,8 +515,8 @@ describe('what processes have seen', () => {
   it('begins with the process that began first, whichever stores first', async () => {
     const store = storeOfFacts()
     const [first, second] = [1_000, 2_000].map((at) => seenFacts({ store, now: () => at }))
-    first?.noteDelivery('a', {}, [])
-    second?.noteDelivery('a', {}, [])
+    first?.noteDelivery('a', {}, none)
+    second?.noteDelivery('a', {}, none)
     expect(await second?.facts()).toMatchObject({ since: new Date(2_000).toISOString() })
     for (const each of [first, second])
       expect(await each?.facts()).toMatchObject({
@@ -446,9 +528,9 @@ describe('what processes have seen', () => {
   it('is kept for the next try while the store does not take it, and adds up', async () => {
     let isUp = false
     const facts = seenFacts({ store: storeOfFacts(() => isUp) })
-    facts.noteDelivery('a', { accept: '*/*' }, [])
+    facts.noteDelivery('a', { accept: '*/*' }, none)
     await expect(facts.facts()).rejects.toThrow('down')
-    facts.noteDelivery('a', { accept: '*/*' }, [])
+    facts.noteDelivery('a', { accept: '*/*' }, none)
     isUp = true
     await facts.facts()
     facts.noteToken(5)

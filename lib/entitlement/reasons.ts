@@ -263,7 +263,7 @@ const ROWS = {
     rank: 10,
     entitled: false,
     known: true,
-    meaning: 'All known subscriptions of this business are for other apps.',
+    meaning: 'All subscriptions of this business that the platform has shown are for other apps.',
     next: 'Show the customer which item they have, and which ones are yours. If theirs is one of yours too, an operator must add it to the items of the app. If they bought two items, ask for the identifier of the other subscription and track it.',
     action: 'track',
     customer:
@@ -273,7 +273,7 @@ const ROWS = {
     rank: 11,
     entitled: false,
     known: true,
-    meaning: 'All known subscriptions of this business are for other items.',
+    meaning: 'All subscriptions of this business that the platform has shown are for other items.',
     next: 'Show the customer which item they have and which one this requires. If they bought both, ask for the identifier of the other subscription and track it.',
     action: 'track',
     customer:
@@ -283,7 +283,7 @@ const ROWS = {
     rank: 12,
     entitled: false,
     known: true,
-    meaning: 'No subscription of this business is known.',
+    meaning: 'No subscription of this business is stored.',
     next: 'Ask the customer for the identifier of the subscription, which the platform shows with the purchase, and track it.',
     action: 'track',
     customer:

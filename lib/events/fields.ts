@@ -28,28 +28,36 @@ export function isFieldName(name: string, isValue: (name: string) => boolean): b
 }
 
 /**
- * Whether a name is one of these values, or has one of them as a word: `settings_acme` and `settingsAcme` have `acme`. The
- * values are in small letters.
+ * Returns whether a name repeats one of these, in any letters: has one as words (`settings_b1` and `settingsB1` have `b1`), has
+ * one of at least four characters in it (`myacme` has `acme`), or, of `secrets` only, has a long part of one as a word.
+ * Names are short: each of their parts is looked up.
  */
-export function hasValue(name: string, values: Pick<ReadonlySet<string>, 'has'>): boolean {
-  if (values.has(name.toLowerCase())) return true
-  return name.split(/[\W_]+|(?<=[a-z])(?=[A-Z])/).some((word) => values.has(word.toLowerCase()))
+export function createRepeats(identifiers: Iterable<string>, secrets: readonly string[] = []) {
+  const longSecrets = secrets.map((secret) => secret.toLowerCase())
+  const hidden = new Set(longSecrets)
+  for (const each of identifiers) hidden.add(each.toLowerCase())
+
+  return (name: string): boolean => {
+    const borders = [...name.matchAll(WORD_BORDER)].map(({ index }) => index)
+    const text = name.toLowerCase()
+    for (let start = 0; start < text.length; start++) {
+      for (let end = start + 1; end <= text.length; end++) {
+        const areWords = borders.includes(start) && borders.includes(end)
+        const part = text.slice(start, end)
+        if ((areWords || part.length >= FOUND_WITHIN) && hidden.has(part)) return true
+        if (areWords && part.length >= LONG_PART && longSecrets.some((secret) => secret.includes(part)))
+          return true
+      }
+    }
+    return false
+  }
 }
 
-/**
- * Whether a name repeats one of these secrets or identifiers, in capitals or not: it is one, has a long one in it, or is a
- * long part of one.
- */
-export function repeatsAny(name: string, secrets: readonly string[]): boolean {
-  const text = name.toLowerCase()
-  return secrets.some((each) => {
-    const secret = each.toLowerCase()
-    const [short, long] = text.length < secret.length ? [text, secret] : [secret, text]
-    return short === long || (short.length >= LONG_PART && long.includes(short))
-  })
-}
-
-/** Shorter parts are found in many words. */
+/** The begin and the end of words in `settings_b1`, `settingsB1` and `B1Settings`. */
+const WORD_BORDER = /^|$|(?<=[\W_])|(?=[\W_])|(?<=[a-z\d])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])/g
+/** Shorter identifiers are found in many words. */
+const FOUND_WITHIN = 4
+/** Shorter parts of secrets are words. */
 const LONG_PART = 6
 
 /** Whether a text is a word as names of events and states are: `purchased`, and not an identifier or a person's data. */

@@ -1,5 +1,6 @@
 import { identifierOf, MAX_IDENTIFIER_LENGTH } from '../base/record.js'
-import { hasValue, isFieldName, isWord } from './fields.js'
+import { createRepeats, isFieldName, isWord } from './fields.js'
+import { EVENTS } from './registry.js'
 
 /**
  * A copy of a received delivery for a test, without a value of it: `payload` of an entry of the journal, or any parsed body.
@@ -12,7 +13,7 @@ import { hasValue, isFieldName, isWord } from './fields.js'
  * | an identifier, such as that of the business | `business-1`, `subscription-1`, `purchasable-1`, `buyer-1`, `app-1` |
  * | any other text | `text-1` |
  * | a number, also as a text | 1, 2 …; a fraction stays one |
- * | a date or time in ISO 8601 | a day from 2024 on in the same format; later ones stay later |
+ * | a date or time in ISO 8601 | a day from 2024 on in the same format; later ones stay later, to the millisecond |
  * | a name that does not look like that of a field, or is a value elsewhere | `field-1`, or what replaces the same value |
  *
  * An event of your own is recognised only if its schema accepts such values. Throws a `RangeError` for a value that is nested
@@ -27,7 +28,8 @@ export function fixtureOf(payload: unknown): unknown {
   const lowerCase = new Set([...values.keys()].map((text) => text.toLowerCase()))
   const identifiers = new Set(identifiersAt(places).map((text) => text.toLowerCase()))
   const isIdentifier = (text: string) => text !== '' && identifiers.has(text.toLowerCase())
-  const isValue = (name: string) => lowerCase.has(name.toLowerCase()) || hasValue(name, identifiers)
+  const repeatsIdentifier = createRepeats(identifiers)
+  const isValue = (name: string) => lowerCase.has(name.toLowerCase()) || repeatsIdentifier(name)
   const timeOf = createTimes(values.keys())
   const numberOf = createNumbers()
   const names = createNames()
@@ -40,8 +42,7 @@ export function fixtureOf(payload: unknown): unknown {
 
   function copy(value: unknown, path: Path): unknown {
     if (typeof value === 'number') return numberOf(value)
-    if (typeof value === 'string')
-      return isShown(path, value) && !isIdentifier(value) ? value : textFor(value)
+    if (typeof value === 'string') return isShown(path, value, isIdentifier) ? value : textFor(value)
     if (typeof value !== 'object' || value === null) return value
     if (Array.isArray(value)) return value.map((each) => copy(each, [...path, null]))
     const fields = new Map<string, unknown>()
@@ -116,12 +117,17 @@ function nameInData(path: Path): string {
   return data === 'data' && further.length === 0 ? (name ?? '') : ''
 }
 
-function isShown(path: Path, text: string): boolean {
+function isShown(path: Path, text: string, isIdentifier: (text: string) => boolean): boolean {
   const [name, ...further] = inEnvelope(path)
   const isName = further.length === 0 && (name === 'entity_name' || name === 'event_type')
-  return text === '' || (isWord(text) && (isName || nameInData(path) === 'purchase_state'))
+  // Without these the copy would not be recognised, so they stay even if a business has one as its name.
+  if (text === '' || (isName && NAMES.has(text))) return true
+  return (isName || nameInData(path) === 'purchase_state') && isWord(text) && !isIdentifier(text)
 }
 
+const NAMES = new Set<string>(
+  Object.values(EVENTS).flatMap(({ entity_name, event_type }) => [entity_name, event_type]),
+)
 const isReplaced = (value: unknown) => typeof value === 'string' || typeof value === 'number'
 const TIME = /^\d{4}-\d\d-\d\d(?:([T ])\d\d:\d\d(:\d\d)?(\.\d{1,9})?(Z|[+-]\d\d:?\d\d)?)?$/
 const isTime = (text: string) => TIME.test(text) && !Number.isNaN(Date.parse(text))

@@ -5,6 +5,7 @@ import { createListeners } from '../base/listeners.js'
 import type { RuleFailure } from '../entitlement/own-rule.js'
 import { stateForMetrics } from '../entitlement/purchase-state.js'
 import { REASONS, type Reason } from '../entitlement/reasons.js'
+import { identifiersIn } from '../events/fixture.js'
 import type { SearchResult } from '../platform/find-subscriptions.js'
 import { auditUid, createUidRemoval } from '../store/journal/audit.js'
 import type { DeadEntry, Entry, NewAction, NewEvent, ReadClaim } from '../store/port/store.js'
@@ -85,12 +86,13 @@ export function createReporting(options: {
 
     /** To be called within the span of the delivery. */
     onAccepted(
-      { id, name, businessUid, subscriptionUid }: NewEvent,
+      { id, name, businessUid, subscriptionUid, payload }: NewEvent,
       item: NamedItem | undefined,
       headers: IncomingHttpHeaders,
     ) {
       telemetry.rememberDelivery([id, subscriptionUid])
-      facts.noteDelivery(name, headers, [businessUid, subscriptionUid])
+      const uids = [businessUid, subscriptionUid].filter((uid) => uid !== null)
+      facts.noteDelivery(name, headers, () => [...uids, ...identifiersIn(JSON.parse(payload))])
       if (item) count('notices', { item })
     },
 

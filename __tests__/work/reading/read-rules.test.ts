@@ -37,6 +37,14 @@ describe('the schedule of reads', () => {
     expect(at(0, 1_700)).toEqual({ inMs: 5 * SECOND, next: 3 })
   })
 
+  it('has no two early reads within a quarter of a second, however short the wait', () => {
+    const after = (verified: number, sinceRequestMs: number) =>
+      stepAfter({ owed: 1, verified }, sinceRequestMs, 600)
+    expect(after(0, 10)).toEqual({ inMs: 250, next: 1 })
+    expect(after(1, 260)).toEqual({ inMs: 250, next: 2 })
+    expect(after(0, 200)).toEqual({ inMs: 310, next: 2 })
+  })
+
   it('has one more read at the end of the verifications, if others came earlier than their turn', () => {
     expect(at(6, MINUTE)).toEqual({ inMs: 11 * MINUTE + 35 * SECOND, next: 6 })
     expect(at(6, 12 * MINUTE + 35 * SECOND)).toBeUndefined()

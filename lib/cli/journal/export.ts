@@ -29,10 +29,10 @@ export function addJournalExport(journal: Command, act: Act) {
           throw new Stop(USAGE, `Cannot export the entry: it is no delivery, but of the kind ${kind}`, {
             fix: 'List the deliveries with `journal list --kind event`, or with `--kind unrecognised`.',
           })
-        if (typeof payload === 'string' && /^\s*[[{]/.test(payload))
+        if (typeof payload === 'string')
           throw new Stop(
             USAGE,
-            'Cannot export the entry: its payload is a text of JSON, or nested too deeply',
+            'Cannot export the entry: its payload is a text, or was nested too deeply to be stored',
           )
         const fixture = fixtureOf(payload)
         out.result(fixture, () => jsonText(fixture, { indent: 2 }))

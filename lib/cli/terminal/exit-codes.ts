@@ -4,7 +4,7 @@ import { asLines, oneLine } from './layout.js'
 /** Every exit code of the program, and its meaning. */
 export const EXIT_CODES = {
   0: 'Done, or yes: the business may use the app, all checks passed.',
-  1: 'No: the business may not use the app, the id was not found, a check failed, a handler failed again, or some lines were not read.',
+  1: 'No: the business may not use the app, the id was not found, no entry matched a replay, a check failed, a handler failed again, or some lines were not read.',
   2: 'The command, its arguments or the settings are not valid. Nothing was done.',
   3: 'The database or the platform is unavailable, no worker answered, or the answer is not known yet.',
   70: 'An error in this program.',

@@ -40,7 +40,7 @@ export interface ConsoleOptions {
    */
   tokenKey?: string | undefined
   /**
-   * Where a person signs in: a path, or an address with https. The page offers it when the session is lost, in another tab, so
+   * Where a person signs in: a path, or an address with http or https. The page offers it when the session is lost, in another tab, so
    * that what was typed stays.
    */
   signInUrl?: string | undefined
@@ -140,7 +140,7 @@ function withDefaults(options: ConsoleOptions) {
   if (tokenKey !== undefined && (typeof tokenKey !== 'string' || tokenKey.length < 32))
     throw cannot('tokenKey must have at least 32 characters')
   if (signInUrl !== null && (typeof signInUrl !== 'string' || !/^(https?:\/\/|\/(?!\/))/.test(signInUrl)))
-    throw cannot('signInUrl must be a path, or an address with https')
+    throw cannot('signInUrl must be a path, or an address with http or https')
   if (lookup !== undefined && typeof lookup !== 'function') throw cannot('lookup must be a function')
   for (const [name, value] of Object.entries({ callsPerMinute, actionsPerMinute }))
     if (!Number.isInteger(value) || value < 1) throw cannot(`${name} must be a whole number of at least 1`)

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Clock, MINUTE, SECOND } from '../../base/clock.js'
 import { withDeadline } from '../../base/waiting.js'
-import { repeatsAny } from '../../events/fields.js'
+import { createRepeats } from '../../events/fields.js'
 import type { HttpReply, PlatformCall } from '../../platform/http.js'
 import type { Store } from '../../store/port/store.js'
 import { shapeOf } from './shapes.js'
@@ -37,7 +37,7 @@ interface SentEvent {
   examined: number
   /** The names of their headers in lower case, at most 100. A name that may be a value is `*`. */
   headers: Named[]
-  /** The first product of their `User-Agent`, such as `sender/1.2`, at most 20. One that may be a value is `*`. */
+  /** The first product of their `User-Agent`, such as `sender/1.2`, at most 20. What may be a value is `*`: `sender/*`. */
   userAgents: Named[]
 }
 
@@ -119,20 +119,20 @@ export function createSeenFacts(options: {
   }
 
   return {
-    /** A delivery was accepted. `event`: its name, '' if it was not recognised. `identifiers`: those that it names. */
-    noteDelivery(event: string, headers: IncomingHttpHeaders, identifiers: readonly (string | null)[]) {
+    /** A delivery was accepted. `event`: its name, '' if it was not recognised. `identifiersOf` returns those that it names. */
+    noteDelivery(event: string, headers: IncomingHttpHeaders, identifiersOf: () => readonly string[]) {
       const sent = eventOf(unsaved, event || 'unrecognised')
       changed()
       if (++sent.deliveries > EXAMINED && sent.deliveries % EXAMINED !== 0) return
       sent.examined++
       try {
-        const hidden = [...secrets, ...identifiers.filter((uid) => uid !== null)]
-        for (const name of Object.keys(headers))
-          add(sent.headers, isHeader(name, hidden) ? name : '*', MAX_HEADERS)
+        const isHidden = createRepeats(identifiersOf(), secrets)
+        const names = Object.keys(headers).map((name) => (isHeader(name, isHidden) ? name : '*'))
+        for (const name of new Set(names)) add(sent.headers, name, MAX_HEADERS)
         const agent = headers['user-agent']
-        if (agent) add(sent.userAgents, productOf(String(agent), hidden), MAX_AGENTS)
+        if (agent) add(sent.userAgents, productOf(String(agent), isHidden), MAX_AGENTS)
       } catch {
-        // A middleware has replaced the headers.
+        // A middleware has replaced the headers, or the delivery is nested too deeply.
       }
     },
 
@@ -148,10 +148,10 @@ export function createSeenFacts(options: {
 
     /** The platform refused a call. `sent`: what its reply may repeat. */
     noteRefusal(call: PlatformCall, { status, contentType, json }: HttpReply, sent: readonly string[]) {
-      const hidden = [...secrets, ...sent]
-      const all = shapeOf(json, hidden).map(({ path, type }) => `${path === '' ? 'body' : path}: ${type}`)
+      const isHidden = createRepeats([], [...secrets, ...sent])
+      const all = shapeOf(json, isHidden).map(({ path, type }) => `${path === '' ? 'body' : path}: ${type}`)
       const fields = [...new Set(all)].sort().slice(0, MAX_FIELDS)
-      addRefusal(unsaved, { call, status, contentType: mediaTypeOf(contentType, hidden), fields, count: 1 })
+      addRefusal(unsaved, { call, status, contentType: mediaTypeOf(contentType, isHidden), fields, count: 1 })
       changed()
     },
 
@@ -264,24 +264,24 @@ function shown({ events, tokens, refusals }: Facts, since: string | null): SeenF
 
 /** Words of letters, with at most two digits in all: an identifier has more. Servers give names in lower case. */
 const HEADER = /^[A-Za-z_]+\d{0,2}(-[A-Za-z_]+\d{0,2}){0,7}$/
-/** The first product and its version. A comment may say anything. */
-const PRODUCT = /^[A-Za-z][A-Za-z._-]{0,39}\d{0,2}(\/\d{1,4}(\.\d{1,5}){0,3})?(?=\s|$)/
-const MEDIA_TYPE = /^[a-z]+\/[a-z]{1,20}([.+-][a-z]{1,20}){0,4}(?=\s*(;|$))/i
+/** The first product. A comment may say anything. */
+const PRODUCT = /^([A-Za-z][A-Za-z._-]{0,39}\d{0,2})(\/\S{1,40})?(?=\s|$)/
+/** One to three short numbers: four may be an address, and a long one an identifier. */
+const VERSION = /^\/\d{1,3}(\.\d{1,3}){0,2}$/
+const MEDIA_TYPE = /^[a-z]{1,20}\/[a-z]{1,20}([.+-][a-z]{1,20}){0,4}(?=\s*(;|$))/i
 
-const isHeader = (name: string, hidden: readonly string[]) =>
-  name.length <= 64 &&
-  HEADER.test(name) &&
-  !name.split('-').some((word) => repeatsAny(word, hidden)) &&
-  !repeatsAny(name, hidden)
+const isHeader = (name: string, isHidden: (name: string) => boolean) =>
+  name.length <= 64 && HEADER.test(name) && !isHidden(name)
 
-function productOf(agent: string, hidden: readonly string[]): string {
-  const [product] = PRODUCT.exec(agent) ?? []
-  return product === undefined || repeatsAny(product, hidden) ? '*' : product
+function productOf(agent: string, isHidden: (name: string) => boolean): string {
+  const [whole, product, version = ''] = PRODUCT.exec(agent) ?? []
+  if (whole === undefined || isHidden(whole)) return '*'
+  return version === '' || VERSION.test(version) ? whole : `${product}/*`
 }
 
-function mediaTypeOf(contentType: string | null, hidden: readonly string[]): string | null {
+function mediaTypeOf(contentType: string | null, isHidden: (name: string) => boolean): string | null {
   const [type] = MEDIA_TYPE.exec(contentType ?? '') ?? []
-  return type === undefined || repeatsAny(type, hidden) ? null : type
+  return type === undefined || isHidden(type) ? null : type
 }
 
 const LIFETIMES = ['number', 'string', 'none', 'other'] as const

@@ -1,4 +1,4 @@
-import { isFieldName, isWord, repeatsAny } from '../../events/fields.js'
+import { isFieldName, isWord } from '../../events/fields.js'
 
 /** A type of JSON. */
 export type JsonType = 'string' | 'number' | 'boolean' | 'null' | 'object' | 'array'
@@ -10,7 +10,7 @@ export interface FieldFact {
    * array is `[]`, and '' is a whole delivery that is not an object. `…` counts together what came after 200 others.
    */
   path: string
-  /** In how many deliveries or records it had each type of JSON. */
+  /** In how many deliveries or records it had each type of JSON; of `*`, the sum over the names that it stands for. */
   types: Partial<Record<JsonType, number>>
   /** Whether the interface document has it; null for events of the app's own, and for what is not recognised. */
   documented: boolean | null
@@ -43,9 +43,9 @@ const MAX_WORDS = 20
 
 /**
  * The values of a JSON and their places; none for undefined, and not the outermost object. No name is shown that is a value
- * in it, or repeats one of `hidden`; and only documented names if it has more values than are looked at.
+ * in it, or that `isHidden` refuses; and only documented names if it has more values than are looked at.
  */
-export function shapeOf(json: unknown, hidden: readonly string[] = []): Place[] {
+export function shapeOf(json: unknown, isHidden: (name: string) => boolean = () => false): Place[] {
   const found: { names: Names; value: unknown }[] = json === undefined ? [] : [{ names: [], value: json }]
   const texts = new Set<string>()
   let isWhole = true
@@ -63,7 +63,7 @@ export function shapeOf(json: unknown, hidden: readonly string[] = []): Place[] 
       found.push({ names: [...names, Array.isArray(value) ? null : name], value: each })
     }
   }
-  const isValue = (name: string) => !isWhole || texts.has(name.toLowerCase()) || repeatsAny(name, hidden)
+  const isValue = (name: string) => !isWhole || texts.has(name.toLowerCase()) || isHidden(name)
   return found
     .map(({ names, value }) => ({ path: pathOf(names, isValue), type: typeOf(value), value }))
     .filter(({ path, type }) => path !== '' || type !== 'object')

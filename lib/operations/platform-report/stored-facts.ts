@@ -4,7 +4,7 @@ import { RECORD_FIELDS } from '../../base/record.js'
 import { createSlices } from '../../base/waiting.js'
 import { canonicalState, PURCHASE_STATES } from '../../entitlement/purchase-state.js'
 import type { EventDefinitions } from '../../events/define-event.js'
-import { DOCUMENTED_FIELDS, hasValue, repeatsAny } from '../../events/fields.js'
+import { createRepeats, DOCUMENTED_FIELDS } from '../../events/fields.js'
 import { identifiersIn } from '../../events/fixture.js'
 import { EVENTS } from '../../events/registry.js'
 import type { JournalEntry, Store } from '../../store/port/store.js'
@@ -86,9 +86,8 @@ export function createStoredFacts(options: {
     )
     const identifiers = new Set<string>()
     const noteIdentifiers = (...uids: (string | null)[]) => {
-      for (const uid of uids) if (uid !== null) identifiers.add(uid.toLowerCase())
+      for (const uid of uids) if (uid !== null) identifiers.add(uid)
     }
-    const isHidden = (text: string) => hasValue(text, identifiers) || repeatsAny(text, secrets)
     await each(entryPages(store, {}, PAGE), (stored) => {
       // A copy has the payload as a value. That of `stored` is parsed anew each time that it is read.
       const entry = { ...stored }
@@ -102,11 +101,12 @@ export function createStoredFacts(options: {
     })
     let count = 0
     await each(subscriptionPages(store, {}, PAGE), ({ subscriptionUid, businessUid, record }) => {
-      noteIdentifiers(subscriptionUid, businessUid)
+      noteIdentifiers(subscriptionUid, businessUid, ...identifiersIn({ data: record }))
       if (record === null) return
       fields.add(record)
       count++
     })
+    const isHidden = createRepeats(identifiers, secrets)
     return { ...events.facts(isHidden), records: { count, fields: fields.facts(isHidden) } }
   }
 

@@ -1,5 +1,5 @@
 import { HOUR, MINUTE, SECOND } from '../../base/clock.js'
-import type { ReadClaim } from '../../store/port/store.js'
+import { MIN_READ_INTERVAL_MS, type ReadClaim } from '../../store/port/store.js'
 
 /** Verifications after an event whose change no read has shown yet: the platform may lag behind its own event. */
 export const VERIFY_DELAYS_MS: readonly number[] = [5 * SECOND, 30 * SECOND, 2 * MINUTE, 10 * MINUTE]
@@ -14,7 +14,7 @@ export const MISSING_RECHECK_MS: readonly number[] = [20 * SECOND, 40 * SECOND]
 const VERIFIED_MS = VERIFY_DELAYS_MS.reduce((sum, ms) => sum + ms, 0)
 
 /**
- * The next read of a new subscription: two early ones for waiting callers, then as every verification. If reads came
+ * The next read of a new subscription: at most two early ones for waiting callers, then as every verification. If reads came
  * earlier than their turn, because another business was shown again, one more follows at the end.
  */
 export function stepAfter(
@@ -25,7 +25,7 @@ export function stepAfter(
   if (owed === 0) return undefined
   for (let step = verified; step < EARLY_SHARES.length; step++) {
     const inMs = (EARLY_SHARES[step] as number) * waitMs - sinceRequestMs
-    if (inMs > 0) return { inMs, next: step + 1 }
+    if (inMs > 0) return { inMs: Math.max(inMs, MIN_READ_INTERVAL_MS), next: step + 1 }
   }
   const step = Math.max(verified, EARLY_SHARES.length)
   const inMs = VERIFY_DELAYS_MS[step - EARLY_SHARES.length]

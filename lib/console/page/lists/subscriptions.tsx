@@ -34,7 +34,7 @@ export function Subscriptions({
       <h2 id="last-read">Subscriptions as last read</h2>
       {business.subscriptions === null && <Trouble error="They cannot be read now." />}
       {business.subscriptions?.length === 0 && (
-        <p class="empty">No subscription of this business is known.</p>
+        <p class="empty">No subscription of this business is stored.</p>
       )}
       <ul class="rows">
         {rows.map((row) => (
