@@ -44,7 +44,7 @@ export const IGNORED = [
   'reports',
 ]
 
-/** What runs the package uses this, but only worlds are judged by the second oracle. */
+/** On these files depends everything that runs the package. The second oracle is in them, and judges worlds only. */
 const RUNS = ['lib', '__tests__/support', 'scripts', ':(exclude)scripts/mutate', 'package-lock.json']
 
 /** Paths on which evidence depends, as `git` takes them: that of servers, of worlds, of broken code, and of tests. */
