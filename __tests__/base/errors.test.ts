@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from '@jest/globals'
 import { systemClock } from '../../lib/base/clock.js'
-import { ERROR_CODES, type ErrorCode, MarketplaceError } from '../../lib/base/errors.js'
+import { ERROR_CODES, type ErrorCode, MarketplaceError, stackOf } from '../../lib/base/errors.js'
 import { storeFor } from '../../lib/store-option.js'
 import { anchorsOf } from '../support/docs/pages.js'
 
@@ -26,6 +26,17 @@ describe('MarketplaceError', () => {
     expect(new MarketplaceError('store_unavailable', 'Cannot write: the disk is full', { cause }).cause).toBe(
       cause,
     )
+  })
+})
+
+describe('the stack of an error', () => {
+  it('has its class, its message and its frames, and those of its cause; nothing else has one', () => {
+    const cause = new TypeError('of an inner call')
+    const lines = stackOf(new RangeError('too far', { cause }))?.split('\n') ?? []
+    expect(lines[0]).toBe('RangeError: too far')
+    expect(lines[1]).toMatch(/^ +at .*errors\.test/)
+    expect(lines).toContain('caused by TypeError: of an inner call')
+    expect([stackOf('a text'), stackOf(null)]).toEqual([null, null])
   })
 })
 

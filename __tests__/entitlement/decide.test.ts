@@ -8,6 +8,8 @@ import {
   decide,
   decisionWithout,
   givesAccess,
+  withOtherItems,
+  withSearchToMake,
 } from '../../lib/entitlement/decide.js'
 import type { EntitledWhen } from '../../lib/entitlement/own-rule.js'
 import { REASONS } from '../../lib/entitlement/reasons.js'
@@ -28,6 +30,26 @@ describe('the answer for a handler of a change', () => {
     expect(answerOf([denied, unread({ quiet: true })], RULES, NOW)).toMatchObject({ known: false })
     const stale = read('purchased', { readAt: null })
     expect(answerOf([denied, stale, unread()], RULES, NOW)).toMatchObject({ known: false })
+  })
+})
+
+describe('the search that a look would make', () => {
+  const decision = (states: readonly Subscription[]) => decide('b', states, RULES, NOW)
+
+  it('is named if the business has no subscription, or only others', () => {
+    const search = { answered: false, pending: false, failure: null }
+    const other = read('purchased', {}, 'other')
+    for (const states of [[], [other]])
+      expect(withSearchToMake(decision(states))).toMatchObject({ entitled: false, search })
+    const known = decision([read('purchased')])
+    expect(withSearchToMake(known)).toBe(known)
+    const made = { ...decision([]), search: { ...search, answered: true } }
+    expect(withSearchToMake(made)).toBe(made)
+  })
+
+  it('names no items if no record has one', () => {
+    const none = decision([])
+    expect(withOtherItems(none, [], ['p'])).toBe(none)
   })
 })
 

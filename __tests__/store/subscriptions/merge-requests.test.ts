@@ -78,6 +78,13 @@ describe('the rows of a batch of refresh requests', () => {
     expect(merged(requests).rounds[0]?.named).toMatchObject([{ updates, times: announced.length }])
   })
 
+  it('have a record that shows access or an end also if the request names the subscription, but no update', () => {
+    const shown = (announces: Announcement) => merged([event(named('s1', 'A', { announces }))]).records
+    expect(shown('update')).toEqual([])
+    expect(shown('access')).toEqual([{ uid: 's1', business: 'A', ends: 0, updates: 0 }])
+    expect(shown('end')).toEqual([{ uid: 's1', business: 'A', ends: 1, updates: 1 }])
+  })
+
   it.each<[string, Requested[], number]>([
     ['events of two subscriptions', [event(named('s1', 'A')), event(named('s2', 'A'))], 1],
     ['events of one subscription', [event(named('s1', 'A')), event(named('s1', 'A'))], 1],

@@ -96,6 +96,11 @@ describe('the classes of reads', () => {
     ).toBe(true)
   })
 
+  it('are chosen if no work may take long', () => {
+    const { choose } = createClasses({ classes: ALL, unread: UNREAD }).chooser([readOf(TRACK)], 4)
+    expect(choose([TRACK], [TRACK, UNREAD])).toBe(TRACK)
+  })
+
   it('are held back while work is due that may have no seat', () => {
     const { choose, isWithoutSeat } = scene().classes.chooser([readOf(UNREAD)], 2)
     const afterDue = (...due: Urgency[]) => [choose(due, []), isWithoutSeat()]

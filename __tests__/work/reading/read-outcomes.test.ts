@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import { type Clock, MINUTE, SECOND } from '../../../lib/base/clock.js'
 import type { HealthProblem } from '../../../lib/base/health.js'
+import type { SearchResult } from '../../../lib/platform/find-subscriptions.js'
 import type { ReadResult } from '../../../lib/platform/read-result.js'
 import { createReadOutcomes } from '../../../lib/work/reading/outcomes.js'
 import { found_, REFUSED } from '../../support/scenes/reader.js'
@@ -31,6 +32,18 @@ describe('the refusal that most reads get', () => {
     expect(refusal()).toMatchObject({ status: 404 })
     note('b', { kind: 'refused', code: 'platform_refused', status: 403 })
     expect(refusal()).toMatchObject({ status: 403 })
+  })
+})
+
+describe('refused credentials', () => {
+  it('hold up reads until the platform has answered otherwise, which a search that failed does not show', () => {
+    const { noteSearch, areHeldUp, pass } = outcomes()
+    noteSearch({ kind: 'credentials_refused' } as SearchResult, 0)
+    pass(MINUTE)
+    noteSearch({ kind: 'failed', code: 'find_subscriptions_failed' } as SearchResult, 0)
+    expect(areHeldUp()).toBe(true)
+    noteSearch({ kind: 'found', subscriptionUids: [] }, 0)
+    expect(areHeldUp()).toBe(false)
   })
 })
 
