@@ -26,7 +26,7 @@ export function fixtureOf(payload: unknown): unknown {
   collect(payload, [], places)
   const values = new Map(places.flatMap(({ value }) => (isReplaced(value) ? [[String(value), value]] : [])))
   const lowerCase = new Set([...values.keys()].map((text) => text.toLowerCase()))
-  const identifiers = new Set(identifiersAt(places).map((text) => text.toLowerCase()))
+  const identifiers = new Set(identifiersIn(payload).map((text) => text.toLowerCase()))
   const isIdentifier = (text: string) => text !== '' && identifiers.has(text.toLowerCase())
   const repeatsIdentifier = createRepeats(identifiers)
   const isValue = (name: string) => lowerCase.has(name.toLowerCase()) || repeatsIdentifier(name)
@@ -81,17 +81,16 @@ const IDENTIFIERS: Readonly<Record<string, string>> = Object.assign(Object.creat
   display_name: 'app',
 })
 
-/** The identifiers in the documented fields of a delivery. */
+/** The identifiers in the documented fields of a delivery, however much else it has. */
 export function identifiersIn(payload: unknown): string[] {
-  const places: Place[] = []
-  collect(payload, [], places)
-  return identifiersAt(places)
-}
-
-function identifiersAt(places: readonly Place[]): string[] {
-  return places.flatMap(({ path, value }) =>
-    isReplaced(value) && IDENTIFIERS[nameInData(path)] !== undefined ? [String(value)] : [],
-  )
+  const envelopes: readonly unknown[] = Array.isArray(payload) ? payload : [payload]
+  return envelopes.flatMap((envelope) => {
+    const { data } = (envelope ?? {}) as { data?: unknown }
+    if (typeof data !== 'object' || data === null) return []
+    return Object.entries(data).flatMap(([name, value]) =>
+      isReplaced(value) && IDENTIFIERS[name] !== undefined ? [String(value)] : [],
+    )
+  })
 }
 
 /** The names of the fields from the outermost object on; null for an element of an array. */
