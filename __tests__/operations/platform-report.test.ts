@@ -233,7 +233,7 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
 
   it('names no header, agent or field that has an identifier of the delivery, however short, also of an unknown event', async () => {
     const { marketplace, target } = await scene()
-    const hidden = ['acme', 'ada', 'item', '471', 'b-1', 'shopsys']
+    const hidden = ['acme', 'ada', 'item', '471', 'b-1', 'shopsys', 'alphabiz']
     const data = { business_uid: 'acme', buyer_uid: 'Ada', purchasable_uid: 'item', uid: 's-1' }
     const send = (delivery: object, headers: Record<string, string>) =>
       fetch(target, { method: 'POST', headers, body: JSON.stringify(delivery) })
@@ -245,10 +245,11 @@ describe.each(ENGINE_NAMES)('platformReport() on %s', (name) => {
     }
     await send(unknown, { 'x-myshopsys': '', 'user-agent': 'sender/471' })
     await send(unknown, { 'x-b-1': '', 'user-agent': 'b-1/2' })
+    await send({ data: { business_id: 'alphabiz-eu' } }, { 'x-alphabiz': '', 'user-agent': 'alphabiz/1' })
     const { seen } = await marketplace.platformReport()
     expect(seen.events.map(({ event, userAgents }) => [event, userAgents])).toEqual([
       [UPDATED, [{ name: '*', count: 3 }]],
-      ['unrecognised', [{ name: '*', count: 2 }]],
+      ['unrecognised', [{ name: '*', count: 3 }]],
     ])
     const names = seen.events.flatMap(({ headers }) => headers.map((each) => each.name)).join()
     expect(hidden.filter((uid) => names.includes(uid))).toEqual([])

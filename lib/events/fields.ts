@@ -29,7 +29,8 @@ export function isFieldName(name: string, isValue: (name: string) => boolean): b
 
 /**
  * Returns whether a name repeats one of these, in any letters: has one as words (`settings_b1` and `settingsB1` have `b1`), has
- * one of at least four characters in it (`myacme` has `acme`), or, of `secrets` only, has a long part of one as a word.
+ * one of at least four characters in it (`myacme` has `acme`), or, of `secrets` only, has a long part of one as a word (`alphabiz`
+ * of `alphabiz-eu`).
  * Names are short: each of their parts is looked up.
  */
 export function createRepeats(identifiers: Iterable<string>, secrets: readonly string[] = []) {

@@ -126,13 +126,13 @@ export function createSeenFacts(options: {
       if (++sent.deliveries > EXAMINED && sent.deliveries % EXAMINED !== 0) return
       sent.examined++
       try {
-        const isHidden = createRepeats(identifiersOf(), secrets)
+        const isHidden = createRepeats([], [...secrets, ...identifiersOf()])
         const names = Object.keys(headers).map((name) => (isHeader(name, isHidden) ? name : '*'))
         for (const name of new Set(names)) add(sent.headers, name, MAX_HEADERS)
         const agent = headers['user-agent']
         if (agent) add(sent.userAgents, productOf(String(agent), isHidden), MAX_AGENTS)
       } catch {
-        // A middleware has replaced the headers, or the delivery is nested too deeply.
+        // A middleware has replaced the headers.
       }
     },
 
