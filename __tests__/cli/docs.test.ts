@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals'
 import type { Command } from 'commander'
 import { createProgram } from '../../lib/cli/program.js'
-import { EXIT_CODES } from '../../lib/cli/terminal/exit-codes.js'
+import { EXIT_CODES, FIXES } from '../../lib/cli/terminal/exit-codes.js'
 import { SETTINGS } from '../../lib/environment.js'
 import { names, PAGES, tableWith } from '../support/docs/pages.js'
 
@@ -53,6 +53,12 @@ describe('every command', () => {
         expect([line, faultOf(line.split(/\s+/))]).toEqual([line, undefined])
     }
   })
+})
+
+it('every error with a fix tells the person what to do, in sentences', () => {
+  expect(Object.keys(FIXES).length).toBeGreaterThan(5)
+  for (const [code, fix] of Object.entries(FIXES))
+    expect([code, fix]).toEqual([code, expect.stringMatching(/^[A-Z].{20,}\.$/)])
 })
 
 /** The commands that do work, with their full names. */

@@ -6,7 +6,7 @@ import { PassThrough } from 'node:stream'
 import { pathToFileURL } from 'node:url'
 import { beforeAll, describe, expect, it } from '@jest/globals'
 import { createOutput } from '../../lib/cli/terminal/output.js'
-import type { JournalEntry, PlatformReport, SubscriptionStatus } from '../../lib/index.js'
+import type { HistoryItem, JournalEntry, PlatformReport, SubscriptionStatus } from '../../lib/index.js'
 import { sampleDelivery } from '../../lib/testing/index.js'
 import { forWholeFile, temporaryFolder } from '../support/clean-up.js'
 import { ENGINE_NAMES, ENGINES, useEngine } from '../support/engines/engines.js'
@@ -173,6 +173,51 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
     expect(await pictureOf(store)).toEqual(before)
   })
 
+  it('platform-report prints what an app has seen: headers, user agents, tokens and refusals', async () => {
+    const nothing = { env: { ...env, MARKETPLACE_STORE: await engine.freshAddress() } }
+    await runCliHere(['migrate'], nothing)
+    expect((await runCliHere(['platform-report'], nothing)).stdout).toContain(
+      'No app on this database has seen anything yet.',
+    )
+    const own = await engine.freshAddress()
+    const { platform, marketplace, target } = await createScene({ store: own })
+    platform.addBusiness('b-1')
+    platform.faults.add({ on: 'read', kind: 'status', status: 403 })
+    const headers = { 'content-type': 'application/json', 'user-agent': 'shop/1.2', 'x-shop': '1' }
+    const body = JSON.stringify(notice('b-1', 's-1'))
+    expect((await fetch(target, { method: 'POST', headers, body })).status).toBe(200)
+    await until('the read was refused', () => platform.requests.some(({ status }) => status === 403))
+    await marketplace.settled()
+    await marketplace.close()
+    const { stdout } = await runCliHere(['platform-report'], { env: settingsFor(platform, own) })
+    const shown = stdout.slice(stdout.indexOf('Seen since')).replace(/\s+/g, ' ')
+    expect(shown).toMatch(
+      /^Seen since \S+ \S+Z purchasable_subscription\/update: 1 delivery, 1 examined headers: (\S+ 1, )*x-shop 1, (\S+ 1, )*\S+ 1 user agents: shop\/1\.2 1 Tokens: (\d+), lifetimes: none \3 Replies /,
+    )
+    expect(shown).toMatch(
+      / without the record or the token that was asked for: 1 shape CALL STATUS COUNT TYPE FIELDS read 403 \d+ application\/json errors: array, errors\[\]\.code: string, errors\[\]\.message: string, errors\[\]: object, success: boolean $/,
+    )
+  })
+
+  it('history prints each item in a line: what it concerns, its outcome, and how to find a failed entry', async () => {
+    for (const business of ['b-paid', 'b-late', 'b-none']) {
+      const items = jsonLines<HistoryItem>(await stdoutOf('history', business))
+      const { stdout } = await runCliHere(['history', business], { env })
+      const shown = stdout.replace(/\s+/g, ' ').trim()
+      const sentences = items.map((item) => {
+        const about = item.subscription_uid ? ` (${item.subscription_uid})` : ''
+        if (item.kind === 'delivery') return `delivery ${item.name}${about}`
+        if (item.kind === 'change')
+          return `change not read -> ${item.to}, ${item.entitledAfter ? '' : 'no '}access, cause: event${about}`
+        if (item.kind !== 'handled') throw new Error(`not expected here: ${item.kind}`)
+        const what = item.of === 'change' ? 'the change' : item.name
+        return `handled ${what}: ${item.error ? `${item.outcome}: Error: says-no [${item.entryId}]` : 'done'}`
+      })
+      const times = items.map(({ at }) => `${at.slice(0, 19).replace('T', ' ')}Z`)
+      expect(shown).toBe(['WHEN WHAT', ...sentences.map((each, i) => `${times[i]} ${each}`)].join(' '))
+    }
+  })
+
   it('a list goes on at the place that its note names, to the end of a page and beyond', async () => {
     for (const [command, option, limit] of [
       [['journal', 'list'], '--before', 3],
@@ -259,6 +304,26 @@ describe.each(ENGINE_NAMES)('K277 what commands do on %s', (name) => {
         code: 0,
         stdout: expect.stringMatching(new RegExp(`^handled +${id}`, 'm')),
       })
+    })
+
+  if (whyNotShared(name) === undefined)
+    it('journal replay --wait ends with 1 if the app has no handler of an entry any more', async () => {
+      const own = await engine.freshAddress()
+      const { marketplace, deliver, platform } = await createScene({ store: own, worker: false })
+      const { id } = await deliver(sampleDelivery('application/installed'))
+      const opened = await openStoreWithSql(own)
+      const replaying = runCliHere(['journal', 'replay', id, '--wait', '30', '--json'], {
+        env: settingsFor(platform, own),
+      })
+      await until('it waits', async () => (await marketplace.journal.get(id))?.status === 'pending')
+      await opened.sql(`delete from lanes`)
+      await opened.sql(`update journal set status = 'unhandled' where id = '${id}'`)
+      const { code, stdout } = await replaying
+      expect({ code, lines: jsonLines(stdout) }).toMatchObject({
+        code: 1,
+        lines: [{ replayed: 1, outcomes: [{ id, outcome: 'unhandled', error: null }] }],
+      })
+      await opened.store.close()
     })
 
   it('subscriptions list --csv prints all that match with a header, and import takes it', async () => {

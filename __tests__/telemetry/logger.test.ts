@@ -138,12 +138,36 @@ describe('the logger', () => {
     expect([lines.length, debugged.length]).toEqual([22, 1])
   })
 
+  it('gets a line of each class at once, of the same class after ten seconds, with the number of withheld ones', () => {
+    captureDebug()
+    const { logger, lines } = collecting()
+    let now = 0
+    const telemetry = createTelemetry({ clock: { monotonic: () => now }, logger })
+    const log = (area: string, className: string) =>
+      telemetry.log(area, className, () => ({ message: `${area} ${className}` }))
+    const all = [
+      ['one', 'a'],
+      ['one', 'b'],
+      ['two', 'a'],
+    ] as const
+    for (const [area, className] of [...all, ...all, ...all]) log(area, className)
+    expect(lines.splice(0).map(([, , message]) => message)).toEqual(['one a', 'one b', 'two a'])
+    now = 9_999
+    log('one', 'a')
+    expect(lines).toEqual([])
+    now = 10_000
+    log('one', 'a')
+    log('one', 'a')
+    expect(lines.map(([, , message]) => message)).toEqual(['one a (3 more before this one)'])
+  })
+
   it('L1 gets no secret that an error of the app has, whole, cut off or percent-encoded; neither do DEBUG and warnings', async () => {
     const emitted = quietWarnings()
     const debugged = captureDebug()
     const { logger, lines } = collecting()
     const secrets = ['q8Zr3mW5xK1vT7yB9nL2cD4f', 'Zk4.pX9-wB2~mN7_cV5qR8sJ']
-    const app = { ...CLIENT, clientSecret: 'cl/ent ü+s3 cr3t' }
+    // Those of a set of characters in a pattern follow the first eight.
+    const app = { ...CLIENT, clientSecret: 'cl/ent ü+s3]^\\-9 cr3t' }
     const { marketplace, deliver } = await createScene({
       ...{ logger, app, deliverySecrets: secrets, handlers: { retryDelaysMs: [] } },
       // Not the secret of this delivery: an error that repeats what it was given is not said at all.

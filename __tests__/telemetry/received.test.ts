@@ -152,6 +152,27 @@ describe('what a log says of an error', () => {
     expect(said(odd, undefined).message).toBe(`MarketplaceError${UNKNOWN}`)
   })
 
+  it('is cut off, and compared as far as it is said', () => {
+    const text = `${'no answer. '.repeat(400)}no account for business-1`
+    const { message } = said(new Error(text), [RECEIVED], text)
+    expect(message).toBe(text.slice(0, 4_000))
+  })
+
+  it('has of the stack the frames with a place in the code', () => {
+    const error = new Error('away')
+    error.stack = [
+      'Error: away',
+      '    at send (/app/mail.js:7:9)',
+      '    at new Promise (<anonymous>)',
+      '    at Array.map (<anonymous>)',
+      '    at async Promise.all (index 0)',
+      '    at /app/main.js:3:1',
+    ].join('\n')
+    expect(said(error, [RECEIVED]).stack).toBe(
+      'Error at send (/app/mail.js:7:9) at new Promise (<anonymous>) at Array.map (<anonymous>) at /app/main.js:3:1',
+    )
+  })
+
   it('is its class when what was received is too long to be compared', () => {
     const received = JSON.stringify({ text: 'x y '.repeat(100_000) })
     expect(messageOf('the mail server is away', received)).toBe(`Error${UNKNOWN}`)

@@ -59,7 +59,14 @@ describe('metrics', () => {
     expect(createTelemetry({ clock: systemClock }).isMeasuring()).toBe(true)
     const series = await scrape()
     for (const [name, instrument] of Object.entries(INSTRUMENTS)) {
-      if (!('zeros' in instrument)) continue
+      if (!('zeros' in instrument)) {
+        expect(
+          [...series.keys()].filter(
+            (each) => /^\w+/.exec(each)?.[0] === `marketplace_webhooks_${name}_total`,
+          ),
+        ).toEqual([])
+        continue
+      }
       const own = [...series].filter(([each]) => each.startsWith(`marketplace_webhooks_${name}_total{`))
       for (const [attribute, values] of Object.entries(instrument.zeros))
         for (const value of values) {
@@ -194,6 +201,17 @@ describe('spans', () => {
     const [span] = exporter.getFinishedSpans().filter(({ name }) => name.endsWith('.handle'))
     expect(span).toMatchObject({ attributes: { outcome: 'failed' }, events: [], status: { code: 2 } })
     expect(span?.status.message).toBeUndefined()
+  })
+
+  it('and metrics are off while the SDK fails, and the work goes on', async () => {
+    const failing = () => fail('no SDK')
+    jest.spyOn(trace, 'getTracerProvider').mockImplementation(failing)
+    jest.spyOn(metrics, 'getMeterProvider').mockImplementation(failing)
+    onCleanUp(() => jest.restoreAllMocks())
+    const telemetry = createTelemetry({ clock: systemClock })
+    expect([telemetry.isTracing(), telemetry.isMeasuring()]).toEqual([false, false])
+    telemetry.count('reads', { outcome: 'found' })
+    expect(await telemetry.span('accept', {}, async () => 'done')).toBe('done')
   })
 
   it('may throw: their work is done once, and its result counts', async () => {

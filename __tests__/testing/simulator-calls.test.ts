@@ -155,6 +155,40 @@ describe('the register call', () => {
     }
   })
 
+  it('says what it refuses, and which tokens an event is registered with', async () => {
+    const { platform, target } = await start()
+    const url = `${platform.baseUrl}/platform/v1/webhook/subscribe`
+    const refusalOf = async (token: string, event: string, target_url: string, type = 'application/json') => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': type }
+      const body = JSON.stringify({ event, target_url })
+      const reply = await fetch(url, { method: 'POST', headers, body })
+      const { errors } = (await reply.json()) as { errors: { code: string; message: string }[] }
+      return [reply.status, ...errors.flatMap(({ code, message }) => [code, message])]
+    }
+    const token = platform.appToken('b1')
+    for (const event of NAMES) {
+      const kinds: readonly string[] = EVENTS[event].tokens
+      if (kinds.includes('app')) continue
+      expect(await refusalOf(token, event, target.url)).toEqual([
+        ...[403, 'forbidden', `${event} is registered with: ${kinds.join(', ')} token`],
+      ])
+    }
+    const event = NAMES.find((name) => (EVENTS[name].tokens as readonly string[]).includes('app')) as string
+    expect(await refusalOf(token, event, target.url, 'text/plain')).toEqual([
+      ...[415, 'unsupported_media_type', 'The Content-Type must be application/json'],
+    ])
+    expect(await refusalOf(token, 'nothing', target.url)).toEqual([
+      ...[422, 'invalid', 'event is not registrable'],
+    ])
+    expect(await refusalOf(token, event, 'nowhere')).toEqual([
+      ...[422, 'invalid', 'target_url is not an HTTP address'],
+    ])
+    await registerOverHttp(platform, event, target.url, token)
+    expect(await refusalOf(token, event, target.url)).toEqual([
+      ...[422, 'already_exists', 'The webhook already exists'],
+    ])
+  })
+
   it('refuses an invalid registration', async () => {
     const { platform, target } = await start()
     const token = platform.appToken('b1')

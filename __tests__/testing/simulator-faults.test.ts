@@ -110,6 +110,22 @@ describe('faults of calls', () => {
     }
   })
 
+  it('answer with one other record, or up to three and then the right one, however many there are', async () => {
+    const { platform } = await start()
+    const bought = ['b1', 'b2', 'b3', 'b4', 'b5'].map(
+      (business_uid) => platform.purchase({ business_uid, payment: 'succeeded' }).uid,
+    )
+    const uid = String(bought[1])
+    const shown = async (kind: 'wrongRecord' | 'extraRecords') => {
+      const { remove } = platform.faults.add({ on: 'read', kind })
+      const { records } = await read(platform, uid, platform.appToken('b2'))
+      remove()
+      return records.map((record) => record.uid)
+    }
+    expect(await shown('wrongRecord')).toEqual([bought[0]])
+    expect(await shown('extraRecords')).toEqual([bought[0], bought[2], bought[3], uid])
+  })
+
   it('cuts open connections when the platform goes down', async () => {
     const { platform } = await start()
     const { uid } = platform.purchase({ business_uid: 'b1', payment: 'succeeded' })
@@ -164,6 +180,7 @@ describe('faults of calls', () => {
 
     const bare = platform.faults.add({ on: 'read', kind: 'lag' })
     expect(await state()).toBe('purchased')
+    expect(await read(platform, 'unknown', token)).toMatchObject({ status: 200, records: [] })
     bare.remove()
     expect(await state()).toBe('suspended')
   })

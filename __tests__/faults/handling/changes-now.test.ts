@@ -72,6 +72,7 @@ describe.each(ENGINE_NAMES)('H70 a change says whether the business may use the 
     platform.paymentIssue(second.uid)
     await until('the change is handled', () => handled.length === 4)
     expect(handled.at(-1)).toEqual(['suspended', false])
+    await until('none is being handled', async () => (await waiting(marketplace)) === 0)
 
     const changes = await marketplace.journal.list({ kind: 'change' })
     expect(changes.map(({ payload }) => Object.keys(payload as object))).not.toContainEqual(
@@ -360,6 +361,7 @@ describe('H72 the preview of a replay', () => {
     await until('the business is denied', async () => !(await marketplace.isEntitled(B1)))
     expect(await preview()).toEqual([false])
     await until('both changes are handled', () => handled.length === 2)
+    await until('none is being handled', async () => (await waiting(marketplace)) === 0)
     await marketplace.journal.replay(id)
     await until('it is handled again', () => handled.length === 3)
     expect(handled.at(-1)).toEqual(['purchased', false])

@@ -1,6 +1,10 @@
 import { describe, expect, it } from '@jest/globals'
 import { DAY } from '../../../lib/base/clock.js'
-import type { Announcement, RefreshRequest } from '../../../lib/store/port/store.js'
+import {
+  type Announcement,
+  MIN_READ_INTERVAL_MS,
+  type RefreshRequest,
+} from '../../../lib/store/port/store.js'
 import type { Engine } from '../../../lib/store/sql/engine.js'
 import type { Query, Sql } from '../../../lib/store/sql/sql.js'
 import type { Requested } from '../../../lib/store/subscriptions/merge-requests.js'
@@ -41,6 +45,25 @@ describe.each(ENGINE_NAMES)('D259 the requests of a batch on %s', (name) => {
     }
   })
 
+  it('are due at the end of the pause after the last read, and now if no pause is that long', async () => {
+    const compare = await open()
+    for (const [notBefore, dueAt] of [
+      [null, NOW],
+      [NOW, NOW],
+      [NOW + 1, NOW + 1],
+      [LONGEST, LONGEST],
+      [LONGEST + 1, NOW],
+      [NOW + DAY, NOW],
+    ] as const) {
+      const row = rowOf('s1', { business_uid: 'A', unread: 0, not_before: notBefore })
+      const { merged } = await compare([row], [event(named('s1', 'A'))])
+      expect({ notBefore, dueAt: merged.map(({ refresh_at: at }) => at) }).toEqual({
+        notBefore,
+        dueAt: [dueAt],
+      })
+    }
+  })
+
   it('let the first business own a new subscription, and make the next one the candidate', async () => {
     const compare = await open()
     const { merged } = await compare([], [event(named('s1', 'A')), event(named('s1', 'B'))])
@@ -69,6 +92,8 @@ describe.each(ENGINE_NAMES)('D259 the requests of a batch on %s', (name) => {
 })
 
 const NOW = 1_790_000_000_000
+/** The end of the pause of a row that is read now. */
+const LONGEST = NOW + MIN_READ_INTERVAL_MS
 /** The end of the pause of a row that was just read. */
 const SOON = NOW + 100
 const UIDS = ['s1', 's2', '😀', '\uff21']

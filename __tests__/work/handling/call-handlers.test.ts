@@ -73,6 +73,39 @@ describe('an entry whose payload cannot be made now', () => {
   })
 })
 
+describe('the payload of a unit', () => {
+  const interrupted = new AbortController().signal
+  const unit = [{ id: 'e1' }] as unknown as Unit
+
+  it('is deeply frozen, whether it is made at once or later', async () => {
+    const { prepare } = calls({ payloadOf: () => ({ deep: { list: [1] } }) }).made
+    const { prepare: prepareLater } = calls({ payloadOf: async () => ({ deep: { list: [1] } }) }).made
+    for (const prepared of [prepare(unit, interrupted), await prepareLater(unit, interrupted)]) {
+      expect(prepared).toEqual({ payload: { deep: { list: [1] } } })
+      const { payload } = prepared as { payload: { deep: { list: number[] } } }
+      expect([payload, payload.deep, payload.deep.list].every(Object.isFrozen)).toBe(true)
+    }
+  })
+
+  it('is an error if making it fails, at once or later', async () => {
+    const error = new Error('no payload')
+    const fails = () => {
+      throw error
+    }
+    expect(calls({ payloadOf: fails }).made.prepare(unit, interrupted)).toEqual({ error })
+    const later = calls({ payloadOf: async () => fails() }).made.prepare(unit, interrupted)
+    expect(later).toBeInstanceOf(Promise)
+    expect(await later).toEqual({ error })
+  })
+
+  it('is an error as soon as the lane is interrupted, however long the answer takes', async () => {
+    const aborting = new AbortController()
+    const prepared = calls({ payloadOf: () => new Promise(() => {}) }).made.prepare(unit, aborting.signal)
+    aborting.abort()
+    expect(await prepared).toHaveProperty('error')
+  })
+})
+
 describe('a unit of several entries', () => {
   it('calls only the failed handlers again, and all of them when a further entry has joined it', async () => {
     const { handlers, triedTogether } = calls()
@@ -125,13 +158,19 @@ describe('the units of a lane', () => {
 /** The payload of this try cannot be made. */
 const UNKNOWN = { error: new MarketplaceError('entitlement_unknown', 'Cannot tell') }
 
-function calls({ retryDelaysMs = [SECOND] } = {}) {
+function calls({
+  retryDelaysMs = [SECOND],
+  payloadOf = () => ({}),
+}: {
+  retryDelaysMs?: number[]
+  payloadOf?: () => unknown
+} = {}) {
   const clock = createVirtualClock({ isBusy: () => false })
   const handlers = createHandlers()
   handlers.onChange(() => {})
   const made = createHandlerCalls({
     handlers,
-    payloadOf: () => ({}),
+    payloadOf,
     marketplace: () => undefined,
     timeoutMs: SECOND,
     retryDelaysMs,
@@ -141,6 +180,7 @@ function calls({ retryDelaysMs = [SECOND] } = {}) {
   return {
     clock,
     handlers,
+    made,
     /** One try of an entry, which is a change if it has a time. */
     tried(entry: Partial<Entry>, { error }: { error?: unknown }, lease = 'lease') {
       const kind = entry.receivedAt === undefined ? 'event' : 'change'

@@ -2,9 +2,11 @@ import { describe, expect, it } from '@jest/globals'
 import { z } from 'zod'
 import { systemClock } from '../../../lib/base/clock.js'
 import { defineEvent, type PurchaseChange } from '../../../lib/index.js'
+import type { LaneClaim } from '../../../lib/store/port/store.js'
 import { storeFor } from '../../../lib/store-option.js'
 import { sampleDelivery } from '../../../lib/testing/index.js'
 import { storeOption, wrapStore } from '../../support/engines/store-option.js'
+import { notice } from '../../support/events.js'
 import { internals } from '../../support/internals.js'
 import { createScene, openMarketplace, startPlatform } from '../../support/scene.js'
 import { bringAbout, explode, pendingChanges } from '../../support/scenes/changes.js'
@@ -68,6 +70,31 @@ describe('a handler', () => {
     expect(await marketplace.journal.replay(id)).toBe(true)
     await until('the handler is called again', () => attempts === 2)
     expect(calls).toEqual([1, 1])
+  })
+
+  it('gets what waits in a lane one after the other, under one lease while that takes moments', async () => {
+    const leased: number[] = []
+    const store = wrapStore(storeFor('sqlite::memory:', systemClock), async (name, call) => {
+      const result = await call()
+      if (name === 'claimLanes') for (const { entries } of result as LaneClaim[]) leased.push(entries.length)
+      return result
+    })
+    const { marketplace, deliver } = await createScene({ store: storeOption(store) })
+    const first = gate()
+    const seen: string[] = []
+    marketplace.on('purchasable_subscription/update', async ({ id }) => {
+      seen.push(id)
+      await first.opened
+    })
+    const ids: string[] = []
+    for (let i = 0; i < 5; i++) {
+      ids.push((await deliver(notice(B1, 's1'))).id)
+      if (i === 0) await until('the handler runs', () => seen.length === 1)
+    }
+    first.open()
+    await until('all are handled', () => seen.length === 5)
+    expect(seen).toEqual(ids)
+    expect(leased).toEqual([1, 4])
   })
 
   it('that unsubscribes while a change is under way leaves the change to the next handler', async () => {

@@ -149,6 +149,18 @@ describe('the look at other businesses', () => {
     expect(hasFailed(neverRead(null))).toBe(false)
   })
 
+  it('is not made for one that was never read and is shown, or is not being verified', async () => {
+    const { store, calls } = failingStore()
+    const shown = createReader()
+    shown.claim.progress = progressText(shown.claim, { refusals: 1, refusedSince: NOW - HOUR })
+    for (const verifying of [true, false]) {
+      shown.claim.subscription.verifying = verifying
+      const result = verifying ? ({ kind: 'found', record: record('purchased', 1) } as const) : NOT_FOUND
+      expect(await createEndCheck(store)(factsOf(shown.claim, result))).toBeUndefined()
+    }
+    expect(calls()).toBe(0)
+  })
+
   it('is made for others that fail only after a read that follows a failed one of a known subscription', () => {
     const { claim } = createKnown()
     for (const failingSince of [null, NOW]) {
