@@ -1,5 +1,8 @@
 import { availableParallelism } from 'node:os'
 
+// Not UTC, and not that of the machine, so that no time is correct by chance.
+process.env.TZ = 'Asia/Kathmandu'
+
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',

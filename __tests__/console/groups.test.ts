@@ -132,6 +132,48 @@ describe('the outcome of a replay', () => {
   })
 })
 
+describe('the numbers of health', () => {
+  it('are those of health(), each in words of its own, times in their units', async () => {
+    const { marketplace, deliver, operator } = await stage()
+    await deliver({ odd: true })
+    const { counts } = await marketplace.health()
+    const { body } = await operator.read('health')
+    const numbers = body.numbers as { words: string; text: string }[]
+    expect(numbers).toHaveLength(Object.keys(counts ?? {}).length)
+    const words = numbers.map((each) => each.words)
+    expect(new Set(words).size).toBe(words.length)
+    for (const each of words) expect(each).toMatch(/^[A-Z][\w ,-]{6,}$/)
+    for (const { text } of numbers) expect(text).toMatch(/^(?:\d[\d,]*\+?|none|\d+ (?:s|min|h))$/)
+    expect(numbers).toContainEqual({ words: 'Unrecognised deliveries', text: '1' })
+    expect(numbers).toContainEqual({ words: 'Age of the oldest requested read', text: 'none' })
+  })
+})
+
+describe('the deliveries that arrive', () => {
+  it('continue after the one seen last, as far as 500 entries, and else say that there is a gap', async () => {
+    const { deliver, marketplace, operator } = await stage()
+    const ids: string[] = []
+    for (let i = 0; i < 130; i++) ids.push((await deliver({ any: i })).id)
+    await marketplace.settled()
+    const live = async (after?: string) => {
+      const { body } = await operator.read('live', after === undefined ? {} : { after })
+      return body as { entries: { id: string }[]; last: string; hasGap: boolean }
+    }
+    const newest = ids.toReversed()
+    const first = await live()
+    expect(first).toMatchObject({ last: newest[0], hasGap: false })
+    expect(first.entries.map(({ id }) => id)).toEqual(newest.slice(0, 100))
+    const since = await live(newest[120])
+    expect(since.hasGap).toBe(false)
+    expect(since.entries.map(({ id }) => id)).toEqual(newest.slice(0, 121))
+    const whole = await live('of another time')
+    expect([whole.entries.length, whole.hasGap]).toEqual([130, false])
+    for (let i = 0; i < 400; i++) await deliver({ more: i })
+    const behind = await live(ids[0])
+    expect([behind.entries.length, behind.hasGap]).toEqual([500, true])
+  })
+})
+
 async function stage() {
   const scene = await createScene({ handlers: { retryDelaysMs: [] } })
   mountConsole(scene.app, scene.marketplace)

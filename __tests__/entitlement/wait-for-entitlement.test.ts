@@ -205,6 +205,11 @@ describe('waiting for a purchase', () => {
     await expect(answers().waitForEntitlement('b', options)).rejects.toMatchObject(error)
   })
 
+  it('refuses an option that it does not have', async () => {
+    const error = { code: 'argument_invalid', message: expect.stringContaining('timeoutMS') }
+    await expect(answers().waitForEntitlement('b', { timeoutMS: 5 } as never)).rejects.toMatchObject(error)
+  })
+
   it('ends at once for a value that is no identifier', async () => {
     const { waitForEntitlement, looks } = answers()
     expect(await waitForEntitlement('')).toMatchObject({ reason: 'invalid_business_uid' })

@@ -36,7 +36,7 @@ describe('fixtureOf', () => {
   })
 
   it('keeps the type of a number, and the format and the order of times', () => {
-    const times = ['2026-11-26T10:00:00+02:00', '2026-11-26', '2026-11-26T07:00:00.123Z', '2026-11-26 12:00']
+    const times = ['2026-11-26T10:00:00+02:00', '2026-11-26', '2026-11-26T07:00:00.123Z', '2026-11-28 12:00']
     const numbers = [99.99, 10, '99.99', -5, 1e300, 10]
     expect(fixtureOf({ times, numbers })).toEqual({
       times: ['2024-01-03T00:00:00+00:00', '2024-01-01', '2024-01-02T00:00:00.000Z', '2024-01-04 00:00'],

@@ -148,6 +148,12 @@ describe.each(EXPRESSES)('the receiver on %s', (_name, express) => {
           gzipped,
           'gzip',
         ],
+        [
+          'a middleware that has decompressed it and says that it never was',
+          [decompressesQuietly],
+          gzipped,
+          'gzip',
+        ],
         ['a host that has read something else', [readsAs(Buffer.from(` ${TEXT}`))], TEXT, ''],
       ] as [string, Before[], Buffer | string, string][])(
         'cannot be checked behind %s, so there are no bytes',
@@ -304,6 +310,15 @@ function decompresses(...untrue: string[]): Before {
         next()
       })
   }
+}
+
+/** A middleware that keeps the decompressed bytes and sets the headers that would be true of them. */
+function decompressesQuietly(...[req, res, next]: Parameters<Before>) {
+  decompresses()(req, res, () => {
+    const { rawBody } = req as typeof req & { rawBody: Buffer }
+    Object.assign(req.headers, { 'content-encoding': 'identity', 'content-length': String(rawBody.length) })
+    next()
+  })
 }
 
 /** A host that reads every request and keeps its bytes. */

@@ -16,6 +16,33 @@ import {
   start,
 } from '../support/platform/platform-calls.js'
 
+describe('a token for the app', () => {
+  it('is that of the business', async () => {
+    const { client } = await start()
+    expect(await client.fetchAppToken('b1')).toBe('token-1')
+  })
+
+  it.each<[Answer, string, string]>([
+    [
+      json(403, { error: 'access_denied' }),
+      'token_refused',
+      'the platform refuses it; has the business installed',
+    ],
+    [
+      json(401, { error: 'invalid_client' }),
+      'app_credentials_refused',
+      'the platform refuses app.clientId and',
+    ],
+    [json(429, {}), 'platform_throttled', 'platform throttled'],
+    [json(500, {}), 'platform_failing', 'platform failing'],
+    [html(200), 'platform_reply_invalid', 'platform reply invalid'],
+  ])('that the platform does not give is an error with its reason: %#', async (token, code, why) => {
+    const { client } = await start({ token })
+    const message = expect.stringContaining(`Cannot get a token for the business: ${why}`)
+    await expect(client.fetchAppToken('b1')).rejects.toMatchObject({ code, message })
+  })
+})
+
 describe('reading a subscription', () => {
   it('makes exactly the calls of the interface document', async () => {
     const { client, requests } = await start({ base: '/api/', auth: '/login' })
