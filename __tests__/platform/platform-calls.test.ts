@@ -150,10 +150,21 @@ describe('registering a webhook', () => {
 
   it('refuses a kind of token that the event does not accept before any call', async () => {
     const { client, requests } = await start()
-    const wrong = { ...registration(), token: businessToken('business-token') }
-    await expect(client.registerWebhook(wrong)).rejects.toMatchObject({ code: 'token_kind_not_accepted' })
+    for (const [token, given] of [
+      [businessToken('business-token'), 'a token of kind business'],
+      [Promise.resolve(appToken('a')), 'a promise of one: await it'],
+      ['app-token', 'a value that is not a token: pass appToken(value)'],
+      [undefined, 'a value that is not a token: pass appToken(value)'],
+    ])
+      await expect(
+        client.registerWebhook({ ...registration(), token: token as never }),
+      ).rejects.toMatchObject({
+        code: 'token_kind_not_accepted',
+        message: `Cannot register for e: it takes a token of kind app, not ${given}`,
+      })
     await expect(client.registerWebhook({ ...registration(), event: 'unknown' })).rejects.toMatchObject({
       code: 'event_unknown',
+      message: 'Cannot register for unknown: it is not a known event',
     })
     expect(requests).toEqual([])
   })

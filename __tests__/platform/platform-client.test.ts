@@ -105,7 +105,12 @@ describe('reading a subscription', () => {
   it.each([
     ['an empty list', records(), { kind: 'missing' }],
     ['D13 only other records', records({ ...RECORD, uid: 's2' }), { kind: 'missing' }],
-    ['A12, D13 a record of another business', records({ ...RECORD, business_uid: 'b2' }), mismatch()],
+    ['A12, D13 a record of another business', records({ ...RECORD, business_uid: 'b2' }), mismatch('b2')],
+    [
+      'records of two other businesses',
+      records({ ...RECORD, business_uid: 'b2' }, { ...RECORD, business_uid: 'b3' }),
+      { kind: 'refused', code: 'platform_record_mismatch' },
+    ],
     [
       'a record without a purchase_state',
       records({ ...RECORD, purchase_state: undefined }),
@@ -299,6 +304,6 @@ function refused() {
   return { kind: 'refused', code: 'platform_refused' }
 }
 
-function mismatch() {
-  return { kind: 'refused', code: 'platform_record_mismatch' }
+function mismatch(recordBusinessUid: string) {
+  return { kind: 'refused', code: 'platform_record_mismatch', recordBusinessUid }
 }
