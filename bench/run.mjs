@@ -19,7 +19,7 @@ const PARTS = {
   receiving: { minutes: [0.25, 6] },
   durable: { minutes: [0.3, 7] },
   sizes: { minutes: [0.5, 25] },
-  backlog: { minutes: [0.3, 10] },
+  backlog: { minutes: [0.3, 18] },
   draining: { minutes: [0.2, 3] },
   flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },

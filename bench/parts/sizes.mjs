@@ -140,19 +140,25 @@ async function receive({ quick, load }, app, { count, logPosition, database }) {
  */
 async function handle(app, count) {
   try {
-    let counts
-    const isDone = async () => {
-      ;({ counts } = await app.ask('health'))
-      return counts.pending === 0 && counts.requested === 0
-    }
-    await until('the deliveries are handled and their subscriptions read', isDone, 300_000).catch((cause) => {
-      throw new Error(`${cause.message}: ${JSON.stringify(counts)}`, { cause })
-    })
+    await allDone(app)
     const handlingGapMs = await app.ask('gap')
     await app.calm()
     const bodies = Array.from({ length: 30 }, (_, i) => JSON.stringify(notice('update', (i * 31) % count)))
-    return { handlingGapMs, handledMs: medianOf(await app.ask('untilHandled', app.ready.port, bodies)) }
+    const handledMs = medianOf(await app.ask('untilHandled', app.ready.port, bodies))
+    await allDone(app)
+    return { handlingGapMs, handledMs }
   } finally {
     await app.stop()
   }
+}
+
+async function allDone(app) {
+  let counts
+  const isDone = async () => {
+    ;({ counts } = await app.ask('health'))
+    return counts.pending === 0 && counts.requested === 0
+  }
+  await until('the deliveries are handled and their subscriptions read', isDone, 300_000).catch((cause) => {
+    throw new Error(`${cause.message}: ${JSON.stringify(counts)}`, { cause })
+  })
 }

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../../dist/lib/base/clock.js'
 import { createMarketplace } from '../../dist/lib/index.js'
 import { CREATE_STORE, storeFor } from '../../dist/lib/store-option.js'
@@ -35,6 +36,8 @@ const atOnce = () => {
   if (handled++ === 0) firstAt = lastAt
   onHandled()
 }
+/** After a look that found no work, a worker rests for 100 ms at most. */
+const LONGER_THAN_A_REST_MS = 150
 const never = () => new Promise(() => {})
 const fails = () => {
   throw new Error('this handler fails')
@@ -78,12 +81,13 @@ const answers = {
   /** The number of entries handled so far, and the seconds from the first to the last. */
   drained: () => ({ handled, seconds: (lastAt - firstAt) / 1_000 }),
   /**
-   * The milliseconds from the reply to a delivery until its handler is called, for `count` deliveries one after the
-   * other.
+   * The milliseconds from a delivery until its handler is called, for one delivery after the other. Between them the worker
+   * rests, so that its pause after a look counts for none.
    */
   async untilHandled(port, bodies) {
     const times = []
     for (const body of bodies) {
+      await sleep(LONGER_THAN_A_REST_MS)
       const called = new Promise((resolve) => {
         onHandled = () => resolve(performance.now())
       })
