@@ -18,8 +18,8 @@ import { openMeasuredParts } from './harness/measured-parts.mjs'
 const PARTS = {
   receiving: { minutes: [0.25, 6] },
   durable: { minutes: [0.3, 7] },
-  sizes: { minutes: [0.5, 25] },
-  backlog: { minutes: [0.3, 18] },
+  sizes: { minutes: [0.5, 20] },
+  backlog: { minutes: [0.3, 15] },
   draining: { minutes: [0.2, 3] },
   flood: { minutes: [1.5, 20] },
   convergence: { minutes: [0.4, 5] },
@@ -27,7 +27,7 @@ const PARTS = {
   memory: { minutes: [0.1, 3] },
   starting: { minutes: [0.2, 0.5] },
   // It takes longest, so an interrupted run has the others.
-  snapshot: { minutes: [0.7, 80] },
+  snapshot: { minutes: [0.7, 45] },
 }
 
 const dateOf = (time) => time.toISOString().slice(0, 10)

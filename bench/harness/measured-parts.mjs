@@ -36,7 +36,8 @@ export function openMeasuredParts({ node, quick }) {
     dates: measured.dates,
     cpus: measured.cpus,
     add(name, { figures, leftOut, date, cpu }) {
-      measured.parts[name] = figures
+      // As from the file, so that a run in pieces gives the same as a run in one go.
+      measured.parts[name] = JSON.parse(JSON.stringify(figures))
       measured.leftOut[name] = leftOut
       measured.dates[name] = date
       measured.cpus[name] = cpu

@@ -66,22 +66,15 @@ ${judged
 ${leftOut.length > 0 ? `Left out on this machine:\n\n${leftOut.map((text) => `- ${text}`).join('\n')}\n\n` : ''}${sections.join('\n')}`
 }
 
-function section({ title, about, columns, rows, beside }) {
+function section({ title, about, columns, rows }) {
   const shown = columns.filter(({ id }) => rows.some(({ values }) => values[id]?.some(Number.isFinite)))
-  const besideOf = ({ id, values }) => {
-    const reference = rows.find((row) => row.id === beside.row(id))?.values[beside.column]
-    return reference && values[beside.column]
-      ? spread(spreadOf(ratios(values[beside.column], reference)), 2)
-      : ''
-  }
-  const head = ['', ...shown.map(({ name }) => name), ...(beside ? [beside.name] : [])]
+  const head = ['', ...shown.map(({ name }) => name)]
   const body = rows.map((row) =>
     line(
       row.name,
       ...shown.map(({ id, digits }) =>
         row.values[id]?.some(Number.isFinite) ? spread(spreadOf(row.values[id]), digits) : '',
       ),
-      ...(beside ? [besideOf(row)] : []),
     ),
   )
   return `## ${title}

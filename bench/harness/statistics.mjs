@@ -17,6 +17,15 @@ export function ratios(of, by) {
   return of.slice(0, by.length).map((value, round) => value / by[round])
 }
 
+/** Adds a column `ratio` to rows: the figure of `column`, divided by that of the row with the id `over(id)`. */
+export function withRatios(rows, column, over) {
+  const valuesOf = (id) => rows.find((row) => row.id === id)?.values[column]
+  return rows.map((row) => {
+    const [of, by] = [valuesOf(row.id), valuesOf(over(row.id))]
+    return of && by ? { ...row, values: { ...row.values, ratio: ratios(of, by) } } : row
+  })
+}
+
 /** The order of a round. Every second one is the former order reversed, so that an item does not always follow the same other. */
 export function inOrderOf(round, list) {
   const at = Math.floor(round / 2) % Math.max(1, list.length)

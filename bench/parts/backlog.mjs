@@ -1,6 +1,6 @@
 import { ENGINES, until } from '../harness/databases.mjs'
 import { received } from '../harness/receive.mjs'
-import { inRounds, medianOf } from '../harness/statistics.mjs'
+import { inRounds, medianOf, withRatios } from '../harness/statistics.mjs'
 import { BODY, install, notice, SECRET } from '../servers/deliveries.mjs'
 
 const FAILING_KEYS = 1_000
@@ -55,13 +55,9 @@ export async function backlog(bench) {
       { id: 'handledMs', name: 'delivery to handler, ms', digits: 2 },
       { id: 'lookMs', name: 'look for work, ms', digits: 2 },
       { id: 'gapMs', name: 'longest gap of the event loop, ms', digits: 1 },
+      { id: 'ratio', name: 'receiving, × empty', digits: 2 },
     ],
-    rows,
-    beside: {
-      column: 'perSecond',
-      row: (id) => `${id.replace(/\/empty$/, '')}/empty`,
-      name: 'receiving, × empty',
-    },
+    rows: withRatios(rows, 'perSecond', (id) => `${id.replace(/\/empty$/, '')}/empty`),
   }
 }
 

@@ -1,5 +1,6 @@
 import { join } from 'node:path'
 import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
+import { withRatios } from '../harness/statistics.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 /**
@@ -91,8 +92,7 @@ export async function durable(bench) {
   return {
     title: 'Durable before the reply',
     about: `All in Express 5 on Node ${version}, the load of "Receiving", ${rounds} rounds of ${seconds} s. "With the database": with all processes of PostgreSQL or Redis. Deliveries are still handled while the next ones arrive.`,
-    columns: RECEIVING_COLUMNS,
-    rows,
-    beside: { column: 'perSecond', row: () => 'sqlite', name: '× marketplace-webhooks on SQLite' },
+    columns: [...RECEIVING_COLUMNS, { id: 'ratio', name: '× marketplace-webhooks on SQLite', digits: 2 }],
+    rows: withRatios(rows, 'perSecond', () => 'sqlite'),
   }
 }

@@ -1,4 +1,5 @@
 import { compareReceiving, RECEIVING_COLUMNS } from '../harness/receive.mjs'
+import { withRatios } from '../harness/statistics.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 /** Measures receiving beside servers that store nothing, on every installed Node. */
@@ -43,12 +44,7 @@ export async function receiving(bench) {
   return {
     title: 'Receiving',
     about: `64 connections, one and the same body of one subscription, without handlers, ${rounds} rounds of ${seconds} s after some thousand requests to warm up; each server alone, in a new process.`,
-    columns: RECEIVING_COLUMNS,
-    rows,
-    beside: {
-      column: 'perSecond',
-      row: (id) => id.replace(/\/.*/, '/express-json'),
-      name: '× express.json()',
-    },
+    columns: [...RECEIVING_COLUMNS, { id: 'ratio', name: '× express.json()', digits: 2 }],
+    rows: withRatios(rows, 'perSecond', (id) => id.replace(/\/.*/, '/express-json')),
   }
 }

@@ -2,7 +2,7 @@ import { cpSync, rmSync, statSync } from 'node:fs'
 import { ENGINES, until } from '../harness/databases.mjs'
 import { fillStore } from '../harness/fill-store.mjs'
 import { received } from '../harness/receive.mjs'
-import { inRounds, medianOf } from '../harness/statistics.mjs'
+import { inRounds, medianOf, withRatios } from '../harness/statistics.mjs'
 import { BODY, notice, SECRET } from '../servers/deliveries.mjs'
 
 /** Measures the same questions at 1,000, 100,000 and 1,000,000 subscriptions, on both engines. */
@@ -39,9 +39,9 @@ export async function sizes(bench) {
       { id: 'startMs', name: 'start, ms', digits: 0 },
       { id: 'logBytes', name: 'write-ahead log, bytes per delivery', digits: 0 },
       { id: 'rowBytes', name: 'disk, bytes per subscription and its two journal rows', digits: 0 },
+      { id: 'ratio', name: 'receiving, × smallest', digits: 2 },
     ],
-    rows,
-    beside: { column: 'perSecond', row: (id) => id.replace(/\/.*/, '/small'), name: 'receiving, × smallest' },
+    rows: withRatios(rows, 'perSecond', (id) => id.replace(/\/.*/, '/small')),
   }
 }
 

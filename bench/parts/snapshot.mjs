@@ -3,7 +3,7 @@ import pg from 'pg'
 import { until } from '../harness/databases.mjs'
 import { fillStore } from '../harness/fill-store.mjs'
 import { received } from '../harness/receive.mjs'
-import { inRounds } from '../harness/statistics.mjs'
+import { inRounds, withRatios } from '../harness/statistics.mjs'
 import { BODY, SECRET } from '../servers/deliveries.mjs'
 
 /** The number of deliveries between two looks at whether the server keeps up. */
@@ -48,9 +48,9 @@ export async function snapshot(bench) {
         { id: 'readsMs', name: 'claim of reads, ms', digits: 2 },
         { id: 'lanesMs', name: 'claim of entries, ms', digits: 2 },
         { id: 'healthMs', name: 'health(), ms', digits: 0 },
+        { id: 'ratio', name: 'CPU with the database, × quiet', digits: 2 },
       ],
-      rows,
-      beside: { column: 'allCpuMicros', row: () => 'quiet', name: 'CPU with the database, × quiet' },
+      rows: withRatios(rows, 'allCpuMicros', () => 'quiet'),
     }
   } finally {
     await reader?.end()
